@@ -1,16 +1,15 @@
 #include "heddle/base/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include "heddle/base/gap.h"
+#include "heddle/base/log.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 
 namespace heddle {
@@ -21,30 +20,11 @@ using Clock = std::chrono::steady_clock;
 constexpr double kQuietSeconds = 1;      // shorter work shows no progress
 constexpr double kTerminalPeriod = 0.1;  // seconds between two updates
 constexpr double kLogPeriod = 5;         // the same for logs, where each update is a new line
-constexpr size_t kDefaultWidth = 80;
+constexpr int kDefaultWidth = 80;
 
 std::string format_count(double value) {
   const bool whole = value == std::floor(value) && std::fabs(value) < 1e9;
   return whole ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
-}
-
-bool is_terminal() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
-}
-
-size_t terminal_width() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
-  return size.ws_col;
-}
-
-void write_stderr(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
-    if (n <= 0) return;  // progress is optional: ignore a closed stderr
-    text.remove_prefix(static_cast<size_t>(n));
-  }
 }
 
 }  // namespace
@@ -68,7 +48,7 @@ std::string progress_line(const ProgressUpdate& update, double elapsed_s) {
 
 struct TerminalProgress::State {
   std::mutex mutex;
-  const bool terminal = is_terminal();
+  const bool terminal = is_terminal(STDERR_FILENO);
   bool running = false;  // between a first report and finish()
   bool drawn = false;    // since the last finish()
   Clock::time_point start;
@@ -97,11 +77,15 @@ void TerminalProgress::report(const ProgressUpdate& update) {
   s.last_draw = now;
   std::string line = progress_line(update, elapsed);
   if (!s.terminal) {
-    write_stderr(line + "\n");
+    if (log_is_stamped())
+      log_line(LogLevel::kInfo, line);
+    else
+      write_stderr(line + "\n");
     return;
   }
   // A line that wraps could not be redrawn in place.
-  const size_t width = terminal_width();
+  const int columns = terminal_width(STDERR_FILENO);
+  const auto width = static_cast<size_t>(columns > 0 ? columns : kDefaultWidth);
   if (line.size() >= width) line.resize(width - 1);
   write_stderr("\r" + line + "\x1b[K");
 }

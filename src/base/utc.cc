@@ -1,5 +1,8 @@
 #include "heddle/base/utc.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <ctime>
 
 namespace heddle {
@@ -16,6 +19,17 @@ std::string utc_now() {
   char text[32];
   std::strftime(text, sizeof text, kForm, &parts);
   return text;
+}
+
+std::string utc_now_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const std::time_t seconds = ms / 1000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  return fmt::format("{}.{:03}Z", text, ms % 1000);
 }
 
 std::optional<int64_t> utc_seconds(const std::string& text) {

@@ -18,4 +18,9 @@ std::string build_text() {
   return std::string("heddle ") + kVersion + commit + "\n" + HEDDLE_BUILD_OPTIONS;
 }
 
+void begin_log(LogLevel least, LogForm form) {
+  set_log(least, form);
+  log_debug([] { return build_text(); });
+}
+
 }  // namespace heddle::cli

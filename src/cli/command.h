@@ -32,6 +32,7 @@ class Command;
 // The arguments of every verb's run.
 struct Invocation : Control {  // Ctrl-C raises `cancel`; `progress` draws on stderr, and is null with --quiet
   bool json = false;           // print JSON for machines on stdout, nothing else there
+  bool quiet = false, verbose = false;
 };
 
 inline constexpr int kExitDone = 0;      // done

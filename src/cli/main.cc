@@ -1,5 +1,4 @@
 // The heddle program: flags to verbs, signals to cancellation, errors to messages and exit statuses.
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,8 +12,11 @@
 
 #include "build_text.h"
 #include "command.h"
+#include "heddle/base/errors.h"
 #include "heddle/base/json.h"
+#include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/cost/profile_store.h"
 #include "heddle/graph/model_content.h"
 #include "heddle/runtime/transport.h"
@@ -54,7 +56,7 @@ int fail(const Error& error, bool json) {
     const Json j = {{"error", {{"code", code_name(error.code())}, {"message", error.to_string()}}}};
     std::printf("%s\n", json_text(j, 1).c_str());
   }
-  std::fprintf(stderr, "heddle: %s\n", error.to_string().c_str());
+  print(stderr, "{} {}\n", painted_error(Ink::kRed, "heddle:"), error.to_string());
   return exit_status(error.code());
 }
 
@@ -119,8 +121,8 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (is_silent()) return kExitBadInput;
   const bool top = where == &app;
-  std::fprintf(stderr, "%s: %s\nSee `%s --help`.\n", command.c_str(),
-               usage_message(*where, top, error).c_str(), command.c_str());
+  print(stderr, "{} {}\nSee `{} --help`.\n", painted_error(Ink::kRed, command + ":"),
+        usage_message(*where, top, error), command);
   return kExitBadInput;
 }
 
@@ -172,15 +174,38 @@ void supervise_rank() {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Nothing is cut where a program or a file reads the tables.
-int terminal_width() {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
-}
+// What every verb takes, before its name or after.
+struct CommonFlags {
+  Invocation& invocation;
+  ColorWhen color = ColorWhen::kAuto;
+
+  void declare(CLI::App& to) {
+    to.add_flag("--json", invocation.json, "print JSON for machines");
+    to.add_flag("-q,--quiet", invocation.quiet, "no progress line");
+    to.add_flag("-v,--verbose", invocation.verbose,
+                "say on stderr what takes time: imports, stored times, steps of planning, compiling");
+    // At once, so that the message about a later mistake is coloured or not, too.
+    const auto choose = [this](const std::string& name) {
+      color = color_when(name).value_or(color);
+      set_color(color, invocation.json);
+    };
+    to.add_option_function<std::string>(
+          "--color", choose,
+          "colour the output: auto, always or never (default auto: on a terminal, without NO_COLOR)")
+        ->trigger_on_parse()
+        ->check(CLI::Validator(
+            [](const std::string& name) -> std::string {
+              return color_when(name) ? "" : "'" + name + "': expected auto, always or never";
+            },
+            ""))
+        ->type_name("WHEN");
+  }
+};
 
 int run(int argc, char** argv) {
-  set_table_width(terminal_width());
+  // Nothing is cut where a program or a file reads the tables.
+  set_table_width(terminal_width(STDOUT_FILENO));
+  set_color(ColorWhen::kAuto, /*for_machines=*/false);
   CLI::App app{"Plans, runs and explains neural networks on unequal accelerators.", "heddle"};
   app.set_version_flag("--version", build_text(), "print the version");
   app.require_subcommand(1);
@@ -189,16 +214,12 @@ int run(int argc, char** argv) {
   app.set_help_all_flag("--help-all", "print the help with research flags, too");
   app.failure_message(CLI::FailureMessage::simple);
   Invocation invocation;
-  bool quiet = false;
-  const auto add_common = [&](CLI::App& to) {
-    to.add_flag("--json", invocation.json, "print JSON for machines");
-    to.add_flag("-q,--quiet", quiet, "no progress line");
-  };
-  add_common(app);  // before the verb, too
+  CommonFlags common{invocation};
+  common.declare(app);
   std::vector<std::pair<CLI::App*, RunFn>> commands;
   for (const auto& verb : verbs()) {
     auto* sub = app.add_subcommand(verb.name, verb.summary);
-    add_common(*sub);
+    common.declare(*sub);
     Command command(*sub);
     commands.emplace_back(sub, verb.setup(command));
   }
@@ -213,12 +234,17 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return usage_error(app, e);
   }
+  set_color(common.color, invocation.json);
+  if (invocation.quiet && invocation.verbose)
+    return fail(invalid_input("--quiet and --verbose exclude each other"), invocation.json);
   install_signal_handlers(invocation.cancel);
   keep_imports_in((std::filesystem::path(ProfileStore::default_path()).parent_path() / "imported").string());
   TerminalProgress progress;
-  if (!quiet && !is_silent()) invocation.progress = &progress;
+  if (!invocation.quiet && !is_silent()) invocation.progress = &progress;
   for (auto& [sub, fn] : commands) {
     if (!sub->parsed()) continue;
+    const bool has_own_log = sub->get_option_no_throw("--log-level") != nullptr;
+    if (invocation.verbose && !has_own_log && !is_silent()) begin_log(LogLevel::kDebug, LogForm::kElapsed);
     const auto status = fn(invocation);
     progress.finish();
     if (!status.ok()) return fail(status.error(), invocation.json);

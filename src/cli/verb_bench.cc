@@ -69,7 +69,7 @@ RunFn setup_bench(Command& command) {
                  "file with other solvers' results (CSV; hios: JSON lines, default reference.jsonl beside)");
   command.option("--instances", o->options.instances, "hios: instances generated for each point (default 30)",
                  1, 1'000'000);
-  command.flag("--verbose", o->options.verbose, "hios: a row for each generated instance, too");
+  command.flag("--each-instance", o->options.each_instance, "hios: a row for each generated instance, too");
   return [o](const Invocation& invocation) { return run_bench(*o, invocation); };
 }
 

@@ -3,7 +3,9 @@
 #include <cstdio>
 
 #include "explain_tables.h"
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
@@ -53,8 +55,8 @@ Json robustness_json(const Robustness& r) {
 std::string explanation_text(const Explanation& e) {
   const auto value = [&e](double us) { return objective_text(e.objective, e.batch, us); };
   std::string out =
-      wrapped("predicted " + value(e.value_us) + ", bound " + value(e.bound.us) +
-                  " for the profile's times (" + e.bound.proof.text() + "), gap " + percent(e.gap),
+      wrapped(painted(Ink::kBold, "predicted " + value(e.value_us)) + ", " + bound_text(value(e.bound.us)) +
+                  " (" + e.bound.proof.text() + "), gap " + percent(e.gap),
               98, 2);
   if (const auto& b = e.next_bottleneck)
     out += wrapped(
@@ -82,7 +84,7 @@ std::string explanation_text(const Explanation& e) {
   if (e.precision_units) out += e.precision_units->to_string();
   if (e.robustness && e.value_us > 0)
     out += "\nOn a busy machine (" + std::string(kRobustnessNote) + ")\n" + robustness_table(e).to_string();
-  for (const auto& w : e.warnings) out += "\n" + wrapped("warning: " + w, 98, 2);
+  for (const auto& w : e.warnings) out += "\n" + wrapped(painted(Ink::kYellow, "warning:") + " " + w, 98, 2);
   return out;
 }
 

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 
@@ -32,6 +36,25 @@ std::string step_place(const Problem& problem, const Step& step, const Segment& 
   if (step.kind == StepKind::kRun) return cluster.device(segment.device).name;
   if (step.kind == StepKind::kLoad) return cluster.device(step.to).name;
   return cluster.device(step.from).name + " > " + cluster.device(step.to).name;
+}
+
+// Predictions from measured times are within this factor.
+constexpr double kUsualBand = 1.1;
+
+// The error band of the step's predicted time.
+double error_band(const Problem& problem, const Plan& plan, const Step& step) {
+  if (step.kind != StepKind::kRun) return kUsualBand;
+  const auto& segment = plan.segments[step.segment.index()];
+  return std::max(kUsualBand, problem.costs->segment(segment.ops, segment.device).error_factor());
+}
+
+// Yellow outside the band, red far outside.
+std::string error_cell(double measured, double predicted, double band) {
+  const auto text = signed_percent(relative(measured, predicted));
+  if (!(measured > 0) || !(predicted > 0)) return text;
+  const double off = std::max(measured / predicted, predicted / measured);
+  if (off <= band) return text;
+  return painted(off <= band * band ? Ink::kYellow : Ink::kRed, text);
 }
 
 }  // namespace
@@ -76,6 +99,9 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
                    {"measured", TextTable::Align::kRight},
                    {"error", TextTable::Align::kRight},
                    {"spread", TextTable::Align::kRight}});
+  double widest = kUsualBand;
+  for (const auto& step : file.plan.steps)
+    widest = std::max(widest, error_band(file.problem, file.plan, step));
   for (size_t i = 0; i < file.plan.steps.size() && i < kMostRows; ++i) {
     const auto& step = file.plan.steps[i];
     const double predicted = timeline.finish_us[i] - timeline.start_us[i];
@@ -83,19 +109,19 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
     table.add_row({step_name(file.problem, file.plan, step),
                    step_place(file.problem, step, file.plan.segments[step.segment.index()]),
                    format_us(predicted), format_us(m.median_us),
-                   signed_percent(relative(m.median_us, predicted)), percent(m.rel_spread)});
+                   error_cell(m.median_us, predicted, error_band(file.problem, file.plan, step)),
+                   percent(m.rel_spread)});
   }
   table.add_rule();
   table.add_row({file.problem.objective == Objective::kThroughput ? "time per request" : "whole request", "",
                  format_us(run.predicted_us), format_us(run.measured_us),
-                 signed_percent(relative(run.measured_us, run.predicted_us))});
+                 error_cell(run.measured_us, run.predicted_us, widest)});
   std::string text = table.to_string();
   if (file.plan.steps.size() > kMostRows)
     text += fmt::format("({} more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
-  text += fmt::format("\nmedian of {} after {}, {} in flight\nbound {} for the profile's times ({})\n",
-                      counted(run.repeats, "run"), counted(run.warmups, "warm-up run"),
-                      counted(run.requests_in_flight, "request"), format_us(file.bound.us),
-                      file.bound.proof.text());
+  text += fmt::format("\nmedian of {} after {}, {} in flight\n{} ({})\n", counted(run.repeats, "run"),
+                      counted(run.warmups, "warm-up run"), counted(run.requests_in_flight, "request"),
+                      bound_text(format_us(file.bound.us)), file.bound.proof.text());
   if (!run.verified) {
     return text + "outputs: not compared (" +
            (file.problem.model ? "turned off, or emulated devices compute nothing"
@@ -106,7 +132,8 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
          fmt::format(
              "outputs{}: {} to the unsplit model's ({}, max abs error {:.3g}, max rel error "
              "{:.3g};\n         rtol {:g}, atol {:g})\n",
-             run.precision ? " of the plan in f32" : "", run.outputs_equal ? "equal" : "NOT EQUAL",
+             run.precision ? " of the plan in f32" : "",
+             run.outputs_equal ? painted(Ink::kGreen, "equal") : painted(Ink::kRed, "NOT EQUAL"),
              counted(run.outputs_compared.size(), "tensor"), run.max_abs_error, run.max_rel_error, run.rtol,
              run.atol) +
          precision_text(run.precision);
@@ -124,7 +151,8 @@ std::string precision_text(const std::optional<PrecisionError>& error) {
   if (error->unsplit.samples == 0) return text;
   text += fmt::format("  unsplit model  {}\n", line(error->unsplit));
   if (!error->explained())
-    text += "  NOT EXPLAINED by rounding: the plan's mean error is more than twice the unsplit model's\n";
+    text += "  " + painted(Ink::kRed, "NOT EXPLAINED") +
+            " by rounding: the plan's mean error is more than twice the unsplit model's\n";
   return text;
 }
 

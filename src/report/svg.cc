@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/units.h"
 #include "heddle/report/timeline_view.h"
 #include "markup.h"
@@ -104,8 +105,8 @@ class Drawing {
     }
     char gap[48];
     std::snprintf(gap, sizeof gap, ", gap %.1f %%", 100 * view_.gap);
-    line += (view_.bound.proof.proven() ? "; proven bound " : "; claimed bound ") +
-            format_us(view_.bound.us) + gap;
+    line += (view_.bound.proof.proven() ? "; proven " : "; claimed ") +
+            bound_text(format_us(view_.bound.us)) + gap;
     text(16, 50, line, "class=\"muted\"");
   }
 

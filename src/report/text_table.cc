@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "heddle/base/terminal.h"
 #include "markup.h"
 
 namespace heddle {
@@ -15,13 +16,15 @@ int process_width = 0;
 
 bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
-int characters(const std::string& s) {
+int characters(const std::string& text) {
+  const auto s = without_color(text);
   return static_cast<int>(std::count_if(s.begin(), s.end(), starts_character));
 }
 
-// Cuts to at most `width` characters; a cut text ends in "...".
-std::string cut(const std::string& s, int width) {
-  if (characters(s) <= width) return s;
+// Cuts to at most `width` characters; a cut text ends in "..." and has lost its colour.
+std::string cut(const std::string& text, int width) {
+  if (characters(text) <= width) return text;
+  const auto s = without_color(text);
   const int keep = std::max(0, width - 3);
   size_t end = 0;
   for (int seen = 0; end < s.size(); ++end) {
@@ -43,13 +46,14 @@ std::string wrapped(const std::string& text, size_t width, size_t indent, size_t
   size_t at = first;
   bool begins = true;
   while (in >> word) {
-    if (!begins && at + 1 + word.size() > width) {
+    const size_t size = without_color(word).size();
+    if (!begins && at + 1 + size > width) {
       out += "\n" + std::string(indent, ' ');
       at = indent;
       begins = true;
     }
     out += (begins ? "" : " ") + word;
-    at += word.size() + (begins ? 0 : 1);
+    at += size + (begins ? 0 : 1);
     begins = false;
   }
   return out + "\n";
@@ -112,10 +116,13 @@ std::string TextTable::to_string(int width) const {
     while (!out.empty() && out.back() == ' ') out.pop_back();
     return out + "\n";
   };
-  const std::string rule = std::string(static_cast<size_t>(std::max(0, total)), '-') + "\n";
+  const std::string rule =
+      painted(Ink::kDim, std::string(static_cast<size_t>(std::max(0, total)), '-')) + "\n";
   std::vector<std::string> titles;
   for (const auto& column : columns_) titles.push_back(column.title);
-  std::string out = line(titles) + rule;
+  std::string heading = line(titles);
+  heading.pop_back();
+  std::string out = painted(Ink::kDim, heading) + "\n" + rule;
   for (const auto& row : rows_) out += row.empty() ? rule : line(row);
   if (left_out_ > 0) out += "... and " + std::to_string(left_out_) + " more\n";
   return out;

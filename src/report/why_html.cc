@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "explain_tables.h"
+#include "heddle/base/gap.h"
 #include "heddle/base/units.h"
 #include "heddle/report/run_tables.h"
 #include "markup.h"
@@ -19,8 +20,8 @@ std::string section(const std::string& title, const std::string& note) {
 
 std::string bound_sentence(const Explanation& e) {
   const auto value = [&e](double us) { return objective_text(e.objective, e.batch, us); };
-  std::string text = "Predicted " + value(e.value_us) + ", bound " + value(e.bound.us) +
-                     " for the profile's times (" + e.bound.proof.text() + "), gap " + percent(e.gap) + ".";
+  std::string text = "Predicted " + value(e.value_us) + ", " + bound_text(value(e.bound.us)) + " (" +
+                     e.bound.proof.text() + "), gap " + percent(e.gap) + ".";
   if (const auto& b = e.next_bottleneck)
     text += " Bottleneck: " + b->bottleneck + "; next: " + b->next + ", which would allow " +
             value(b->limit_us) + ".";

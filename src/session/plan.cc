@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <set>
 
+#include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/plan/builder.h"
 #include "heddle/planners/planner.h"
@@ -133,6 +134,10 @@ Result<PlanResult> plan_measured(Session& session, const PlannerEntry& entry, co
     // New times may make a plan faster than a bound that was proven before.
     std::optional<Bound> proven = result->bound;
     const auto wanted = session.may_measure ? unknown_segments(problem, plan) : std::vector<ProfileRequest>{};
+    log_debug([&] {
+      return fmt::format("round {} of planning: gap {:.1f} %, {} of {} segments to measure", round + 1,
+                         100 * result->gap, wanted.size(), plan.segments.size());
+    });
     if (!wanted.empty()) {
       HEDDLE_RETURN_IF_ERROR(
           measure_segments(session, wanted, kSegmentSeconds, "measuring the plan's segments", control));

@@ -1,10 +1,13 @@
 // Units, cost models and measurements.
 #include "heddle/session/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
+#include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/discover.h"
@@ -222,6 +225,7 @@ Status open_store(Session& session, const ModelSpec& source, const ProblemSettin
   }
   const auto path = settings.store.empty() ? ProfileStore::default_path() : settings.store;
   HEDDLE_ASSIGN_OR_RETURN(session.store, ProfileStore::open(path, machine_fingerprint()));
+  log_debug([&] { return "profile store: " + path; });
   if (batch_of(session.loaded) == 1) return {};
   auto base = source;
   base.import.batch = 1;
@@ -384,6 +388,10 @@ Result<ProfileSummary> measure_segments(Session& session, const std::vector<Prof
       profile_segments(session, wanted,
                        {.min_s = min_s, .batch = session.problem.batch, .conditions = {}, .what = what},
                        control));
+  log_debug([&] {
+    return fmt::format("{}: {} wanted, {} known, {} measured, {} failed", what, summary.requested,
+                       summary.present, summary.measured, summary.failed);
+  });
   const auto signature = signature_of(session.loaded);
   auto costs = std::make_shared<CostTable>(*session.problem.costs);
   for (const auto& w : wanted) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/random.h"
@@ -14,6 +15,11 @@ namespace heddle {
 namespace {
 
 using Names = std::vector<std::string>;
+
+TEST(Bounds, SayWhichTimesTheyAreFor) {
+  EXPECT_EQ(bound_text("12.3 ms"), "bound 12.3 ms for the profile's times");
+  EXPECT_EQ(bound_note("the times of a file"), "Bound and gap are for the times of a file.\n");
+}
 
 TEST(NearestSpelling, FindsSlipsOfTheFingers) {
   const Names names = {"bandwidth", "latency", "duplex", "memory"};

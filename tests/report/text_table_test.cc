@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "heddle/base/terminal.h"
+
 namespace heddle {
 namespace {
 
@@ -48,6 +50,21 @@ TEST(TextTable, DrawsRulesBetweenRows) {
   table.add_rule();
   table.add_row({"2"});
   EXPECT_EQ(table.to_string(), "a\n-\n1\n-\n2\n");
+}
+
+TEST(TextTable, AlignsColouredCellsAsPlainOnes) {
+  const auto table_text = [](ColorWhen when) {
+    set_color(when, /*for_machines=*/false);
+    TextTable table({{"check"}, {"state", TextTable::Align::kRight}, {"detail"}});
+    table.add_row({"one", painted(Ink::kGreen, "ok"), "fine"});
+    table.add_row({painted(Ink::kRed, "a longer name that is cut"), painted(Ink::kRed, "FAILS"), "broken"});
+    return table.to_string(30) + wrapped(painted(Ink::kBold, "some words") + " and more of them", 12, 2);
+  };
+  const auto plain = table_text(ColorWhen::kNever), colored = table_text(ColorWhen::kAlways);
+  set_color(ColorWhen::kNever, /*for_machines=*/false);
+  EXPECT_NE(colored, plain);
+  EXPECT_EQ(without_color(colored), plain);
+  EXPECT_NE(plain.find("..."), std::string::npos);
 }
 
 }  // namespace

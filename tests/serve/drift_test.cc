@@ -88,9 +88,9 @@ class DriftTest : public testing::Test {
     return options;
   }
   void serve(const Fleet& fleet, FleetControlOptions options) {
-    options.log = [this](const std::string& line) {
+    options.log = [this](LogLevel level, const std::string& line) {
       const std::lock_guard lock(mutex_);
-      lines_ += line + "\n";
+      lines_ += std::string(kLogLevelNames[static_cast<size_t>(level)]) + " " + line + "\n";
     };
     const auto plan = plan_fleet(fleet, "auto");
     ASSERT_TRUE(plan.ok()) << plan.error().to_string();
@@ -182,7 +182,7 @@ TEST_F(DriftTest, IsPlannedForAndRequestsAreInTimeAgain) {
     // A machine that stood still in the trial: that is no reason to lose the old plan.
     EXPECT_EQ(block_us(fleet(), "drifting"), 10e3);
   }
-  EXPECT_THAT(lines(), HasSubstr("drift: net on drifting takes 10 times its planned time"));
+  EXPECT_THAT(lines(), HasSubstr("info drift: net on drifting takes 10 times its planned time"));
   EXPECT_THAT(RawClient(server_->port()).ask("GET", "/metrics").body,
               HasSubstr("heddle_plan_events_total{event=\"drift\"} 1\n"));
 }

@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "echo_server.h"
+#include "heddle/base/log.h"
 #include "heddle/serve/http_server.h"
 #include "serve_support.h"
 
 namespace heddle {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(HttpHead, IsReadStrictly) {
   const auto head = read_http_head(
@@ -236,6 +239,24 @@ TEST(HttpServer, SaysWhyItCannotListen) {
   options.port = 0;
   options.host = "256.1.1.1";
   EXPECT_EQ(HttpServer::start(options, nullptr).error().code(), Code::kInvalidInput);
+}
+
+TEST(HttpServer, LogsRequestsAtLevelDebugAndAnswersThatNobodyGave) {
+  Echo echo;
+  const auto log_of = [&echo](LogLevel least) {
+    set_log(least, LogForm::kStamped);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(RawClient(echo.port()).ask("GET", "/there").status, 200);
+    EXPECT_EQ(RawClient(echo.port()).ask("GET", "/never").status, 500);
+    set_log(LogLevel::kError, LogForm::kStamped);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string given_up =
+      "Z error a request was given up without an answer; this is a bug in the server\n";
+  EXPECT_THAT(log_of(LogLevel::kDebug),
+              AllOf(HasSubstr("Z debug HTTP GET /there: 200 after "), HasSubstr(given_up),
+                    HasSubstr("Z debug HTTP GET /never: 500 after ")));
+  EXPECT_THAT(log_of(LogLevel::kInfo), AllOf(HasSubstr(given_up), Not(HasSubstr("debug"))));
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ Status run_point(const Point& point, const BenchOptions& options, const Control&
       sum.latency_ms += f.latency_ms;
       sum.bound_ms += f.bound_ms;
       sum.planning_s += f.planning_s;
-      if (options.verbose)
+      if (options.each_instance)
         rows.push_back(
             hios_latency_row(std::string(point.part) + ": " + point.name + ", seed " + std::to_string(seed),
                              planner, planner + ": latency", f));

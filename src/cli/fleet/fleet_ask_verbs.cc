@@ -106,12 +106,14 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
   TextTable table({{"fleet"},
                    {"value", TextTable::Align::kRight},
                    {"bound", TextTable::Align::kRight},
+                   {"gap", TextTable::Align::kRight},
                    {"ratio", TextTable::Align::kRight}});
   table.add_row({"as it is", value_text(before.objective, before.value),
-                 value_text(before.objective, before.bound), "1.0000"});
+                 value_text(before.objective, before.bound), percent(before.gap()), "1.0000"});
   table.add_row({"changed", value_text(after.objective, after.value),
-                 value_text(after.objective, after.bound), fmt::format("{:.4f}", ratio)});
-  print("{}", table.to_string());
+                 value_text(after.objective, after.bound), percent(after.gap()),
+                 fmt::format("{:.4f}", ratio)});
+  print("{}{}", table.to_string(), fleet_bound_note(fleet));
   return kExitDone;
 }
 

@@ -163,7 +163,7 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
   if (invocation.json) {
     show_json(invocation, rows);
   } else {
-    print("{}", table.to_string());
+    print("{}{}", table.to_string(), any ? fleet_bound_note(fleet) : "");
   }
   return any ? kExitDone : kExitNo;
 }

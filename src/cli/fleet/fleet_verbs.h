@@ -60,11 +60,16 @@ const char* value_unit(FleetObjective objective);
 std::string value_text(FleetObjective objective, double value);
 // "times: estimated on L4 and P4, within a factor of 2\n", or "" if the fleet does not say.
 std::string times_line(const Fleet& fleet);
+// What bounds and gaps of the fleet's plans are for, without the sources of times_line().
+inline constexpr const char* kFleetTimes = "the times of the fleet file";
+// bound_note() with the sources: "Bound and gap are for the times of the fleet file (estimated on L4 ..).\n"
+std::string fleet_bound_note(const Fleet& fleet);
 // planner, objective, value, bound, bound_reason, bound_claimed_by, gap, planning_s, verified, devices, times.
 Json plan_row(const Fleet& fleet, const FleetPlan& plan);
 // The pipelines and pools of a plan, one pool a line.
 std::string pools_text(const Fleet& fleet, const FleetPlan& plan);
-// "value 2482 /s, bound 2490 /s (...), gap 0.3 %, planned in 12 ms".
+// "auto: 2482 req/s, bound 2490 req/s for the times of the fleet file, gap 0.321 %, planned in 12 ms", and the proof on
+// a line of its own.
 std::string summary_text(const FleetPlan& plan);
 
 }  // namespace heddle::cli

@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include "fleet_verbs.h"
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_explain.h"
 #include "heddle/report/text_table.h"
@@ -176,6 +178,11 @@ std::string times_line(const Fleet& fleet) {
   return text.empty() ? "" : "times: " + text + "\n";
 }
 
+std::string fleet_bound_note(const Fleet& fleet) {
+  const auto sources = times_text(fleet);
+  return bound_note(kFleetTimes + (sources.empty() ? "" : " (" + sources + ")"));
+}
+
 Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
   Json devices = Json::object();
   const auto used = devices_used(fleet, plan);
@@ -194,9 +201,10 @@ Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
 }
 
 std::string summary_text(const FleetPlan& plan) {
-  return fmt::format("{}: {}, bound {}, gap {:.3f} %, planned in {:.1f} ms\nbound: {}\n", plan.planner,
-                     value_text(plan.objective, plan.value), value_text(plan.objective, plan.bound),
-                     100 * plan.gap(), 1e3 * plan.planning_s, plan.proof.text());
+  return fmt::format("{}: {}, {}, gap {:.3f} %, planned in {:.1f} ms\nbound: {}\n", plan.planner,
+                     painted(Ink::kBold, value_text(plan.objective, plan.value)),
+                     bound_text(value_text(plan.objective, plan.bound), kFleetTimes), 100 * plan.gap(),
+                     1e3 * plan.planning_s, plan.proof.text());
 }
 
 std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {

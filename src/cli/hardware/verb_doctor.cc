@@ -9,6 +9,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/cost/profile_store.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/solve/self_test.h"
@@ -19,6 +20,7 @@ namespace {
 
 enum class State { kOk, kAbsent, kFails };
 constexpr const char* kStateNames[] = {"ok", "absent", "FAILS"};
+constexpr Ink kStateInks[] = {Ink::kGreen, Ink::kYellow, Ink::kRed};
 
 struct Check {
   std::string name;
@@ -97,7 +99,7 @@ Result<int> run_doctor(const Invocation& invocation) {
   for (const Check& check : checks) {
     const char* state = kStateNames[static_cast<size_t>(check.state)];
     rows.push_back({{"check", check.name}, {"state", state}, {"detail", check.detail}});
-    table.add_row({check.name, state, check.detail});
+    table.add_row({check.name, painted(kStateInks[static_cast<size_t>(check.state)], state), check.detail});
   }
   show_result(invocation, rows, table.to_string());
   const bool fails = std::ranges::count(checks, State::kFails, &Check::state) > 0;

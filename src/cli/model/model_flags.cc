@@ -299,8 +299,7 @@ Result<Session> open_session(const ModelFlags& model, const ProblemFlags& proble
 
 void show_notes(const LoadedModel& loaded, const Invocation& invocation) {
   if (loaded.model == nullptr || invocation.progress == nullptr) return;
-  for (const auto& note : loaded.model->notes())
-    std::fprintf(stderr, "heddle: note: %s: %s\n", loaded.name.c_str(), note.c_str());
+  for (const auto& note : loaded.model->notes()) print(stderr, "heddle: note: {}: {}\n", loaded.name, note);
 }
 
 Status check_planner(const std::string& name) {

@@ -3,8 +3,10 @@
 
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/report/run_file.h"
 #include "heddle/session/grade.h"
@@ -61,12 +63,14 @@ std::string grade_text(const Grade& grade) {
     table.add_row(
         {name, value_text(problem, result->value_us), percent(result->gap), device_shares(problem, *result)});
   const double ratio = grade.graded.value_us / grade.best.value_us;
-  return fmt::format("{} on {}, bound {} for the profile's times ({})\n\n{}\n{}\n", grade.session.loaded.name,
-                     problem.cluster->name(), value_text(problem, grade.graded.bound.us),
-                     grade.graded.bound.proof.text(), table.to_string(),
-                     ratio > 1.0005
-                         ? fmt::format("The placement takes {:.3f} times as long as Heddle's plan.", ratio)
-                         : "Heddle found nothing better.");
+  return fmt::format(
+      "{} on {}, {} ({})\n\n{}\n{}\n", grade.session.loaded.name, problem.cluster->name(),
+      bound_text(value_text(problem, grade.graded.bound.us)), grade.graded.bound.proof.text(),
+      table.to_string(),
+      painted(Ink::kBold,
+              ratio > 1.0005
+                  ? fmt::format("The placement takes {:.3f} times as long as Heddle's plan.", ratio)
+                  : "Heddle found nothing better."));
 }
 
 Result<int> run_grade(const GradeOptions& o, const Invocation& invocation) {

@@ -10,6 +10,7 @@
 #include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/plan/robustness.h"
@@ -152,11 +153,12 @@ void print_precision(const Problem& p, const PlanResult& result) {
 
 void print_plan(const Session& session, const PlanResult& result) {
   const auto& p = session.problem;
-  print("{} on {}: {} {}{}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
-        value_text(p, result.value_us), gain_text(p, result));
-  print("  bound {} for the profile's times ({}), gap {:.1f} %; planner {}, {:.2f} s, {}; checked\n",
-        value_text(p, result.bound.us), result.bound.proof.text(), 100 * result.gap, result.planner,
-        result.planning_s, stop_reason_name(result.stop));
+  print("{} on {}: {}\n", session.loaded.name, p.cluster->name(),
+        painted(Ink::kBold, fmt::format("{} {}{}", objective_name(p.objective),
+                                        value_text(p, result.value_us), gain_text(p, result))));
+  print("  {} ({}), gap {:.1f} %; planner {}, {:.2f} s, {}; {}\n", bound_text(value_text(p, result.bound.us)),
+        result.bound.proof.text(), 100 * result.gap, result.planner, result.planning_s,
+        stop_reason_name(result.stop), painted(Ink::kGreen, "checked"));
   if (!result.detail.empty()) print("  {}\n", result.detail);
   for (const Incumbent& then : milestones(result.trajectory, result.planning_s)) {
     print("  after {}: {}, bound {}\n", format_us(then.seconds * 1e6),
@@ -215,7 +217,7 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
   const std::string message =
       fmt::format("requested but not used: {} (`heddle explain` says why)", fmt::join(idle, ", "));
   if (strict) return Error(Code::kInfeasible, message);
-  std::fprintf(stderr, "heddle: warning: %s\n", message.c_str());
+  print(stderr, "heddle: {} {}\n", painted_error(Ink::kYellow, "warning:"), message);
   return {};
 }
 
@@ -340,10 +342,10 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
                    value_text(session.problem, result->bound.us), percent(result->gap),
                    format_us(result->planning_s * 1e6), stop_reason_name(result->stop), result->detail});
   }
-  show_result(
-      invocation, rows,
-      fmt::format("{} on {}, {} units, one evaluator and one checker for all\n\n{}", session.loaded.name,
-                  session.cluster->name(), session.problem.graph->num_ops(), table.to_string()));
+  show_result(invocation, rows,
+              fmt::format("{} on {}, {} units, one evaluator and one checker for all\n\n{}\n{}",
+                          session.loaded.name, session.cluster->name(), session.problem.graph->num_ops(),
+                          table.to_string(), bound_note()));
   return failures == static_cast<int>(entries.size()) ? kExitNo : kExitDone;
 }
 

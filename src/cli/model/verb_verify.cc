@@ -5,8 +5,10 @@
 #include <cstdio>
 
 #include "heddle/base/file.h"
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/op_named.h"
 #include "heddle/plan/checker.h"
@@ -48,13 +50,14 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
     return report.ok() ? kExitDone : kExitNo;
   }
   if (report.ok()) {
-    print("{}: valid. {} in {}, {}; {} {}, bound {} ({})\n", o.file,
+    print("{}: {}. {} in {}, {}; {} {}, {} ({})\n", o.file, painted(Ink::kGreen, "valid"),
           counted(plan.problem.graph->num_ops(), "op"), counted(plan.plan.segments.size(), "segment"),
           counted(plan.plan.steps.size(), "step"), objective_name(plan.problem.objective),
-          value_text(plan.problem, value), value_text(plan.problem, plan.bound.us), plan.bound.proof.text());
+          value_text(plan.problem, value), bound_text(value_text(plan.problem, plan.bound.us)),
+          plan.bound.proof.text());
     return kExitDone;
   }
-  print("{}: NOT valid, {}:\n", o.file, counted(report.findings.size(), "finding"));
+  print("{}: {}, {}:\n", o.file, painted(Ink::kRed, "NOT valid"), counted(report.findings.size(), "finding"));
   for (const auto& f : report.findings) print("  {}: {}\n", violation_name(f.kind), f.message);
   return kExitNo;
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "heddle/base/errors.h"
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/session/hardware_changes.h"
@@ -82,7 +83,7 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
     table.add_row({row.what, value_text(row.problem, r.value_us), value_text(row.problem, r.bound.us),
                    percent(r.gap), times_text(now / r.value_us), most > 0 ? times_text(most) : ""});
   }
-  show_result(invocation, json, table.to_string());
+  show_result(invocation, json, table.to_string() + bound_note());
   return kExitDone;
 }
 

@@ -1,5 +1,7 @@
 #include "fleet_serve_flags.h"
 
+#include "heddle/base/log.h"
+
 namespace heddle::cli {
 
 void ServeWorkerFlags::declare(Command& command) {
@@ -35,8 +37,7 @@ Result<WorkerSecurity> ServeWorkerFlags::security(const std::string& certificate
 
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
                                                      const std::string& certificate_file,
-                                                     const std::string& key_file,
-                                                     const Invocation& invocation) {
+                                                     const std::string& key_file) {
   if (!flags.bus.empty() && flags.worker_port)
     return Error(Code::kInvalidInput,
                  "--bus and --worker-port exclude each other: workers announce themselves in one place");
@@ -50,11 +51,12 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
     HEDDLE_ASSIGN_OR_RETURN(
         out->registry,
         WorkerRegistry::start(flags.worker_host, static_cast<int>(flags.worker_port.value_or(0)), *out->bus,
-                              security, [](const std::string& line) { print(stderr, "{}\n", line); }));
+                              security, [](const std::string& line) { log_line(LogLevel::kWarning, line); }));
     const auto address = flags.worker_host + ":" + std::to_string(out->registry->port());
     to = {"--connect", address};
-    if (flags.worker_port && !flags.workers && invocation.progress != nullptr)
-      print(stderr, "waiting for workers: heddle worker --connect {} --devices CLASS=N\n", address);
+    if (flags.worker_port && !flags.workers)
+      log_line(LogLevel::kInfo,
+               "waiting for workers: heddle worker --connect " + address + " --devices CLASS=N");
   } else {
     HEDDLE_ASSIGN_OR_RETURN(out->bus, nats_bus(flags.bus, flags.bucket, bus));
     to = {"--bus", flags.bus, "--bucket", flags.bucket, "--lease", std::to_string(flags.lease_s)};
@@ -67,6 +69,7 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
   add("--tls-key", key_file);
   add("--ca", flags.ca_file);
   add("--token-file", flags.token_file);
+  if (logs(LogLevel::kDebug)) add("--log-level", "debug");
   WorkerPoolOptions pool;
   pool.security = security;
   pool.lease_s = flags.lease_s;

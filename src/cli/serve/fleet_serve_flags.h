@@ -39,8 +39,7 @@ struct ServedWorkers {
 // They show the certificate of these files, where there are any.
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
                                                      const std::string& certificate_file,
-                                                     const std::string& key_file,
-                                                     const Invocation& invocation);
+                                                     const std::string& key_file);
 
 struct ServeDriftFlags {
   // Below 0: not given.

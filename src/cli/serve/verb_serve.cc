@@ -4,15 +4,16 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <future>
 #include <optional>
 #include <thread>
 
 #include "data_plane_flags.h"
+#include "file_watch.h"
 #include "fleet_serve_flags.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
+#include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
@@ -27,6 +28,7 @@
 #include "heddle/serve/rest_api.h"
 #include "heddle/serve/worker_security.h"
 #include "heddle/session/rank_plan.h"
+#include "log_flags.h"
 #include "model/model_flags.h"
 #include "verbs.h"
 
@@ -46,6 +48,7 @@ struct ServeFlags {
   double max_rate = 0, drain_s = 10, clock = 1;
   ServeWorkerFlags workers;
   ServeDriftFlags drift;
+  LogFlags log;
 };
 
 // Threads wake up late, so that what is planned to end at its deadline ends behind it.
@@ -188,7 +191,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     return invalid_input(std::string(flag) + " is for models and plans; a fleet file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
-  options.log = [](const std::string& line) { print(stderr, "{}\n", line); };
+  options.log = log_line;
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
   const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
@@ -222,7 +225,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     options.machine = machine.get();
   }
   if (o.workers.any()) {
-    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, o.tls_cert, o.tls_key, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, o.tls_cert, o.tls_key));
     options.workers = workers->pool.get();
     options.wait_s = o.workers.wait_s;
     options.cancel = invocation.cancel;
@@ -274,56 +277,25 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
   std::fflush(stdout);
 }
 
-// Whether a file is another one than before: looked at once a second, and taken once it has stayed the same
-// for that long, so that one which is being written is not read too early.
-class FileWatch {
- public:
-  explicit FileWatch(std::string path) : path_(std::move(path)), taken_(state()), seen_(taken_) {}
-
-  bool changed() {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - looked_ < std::chrono::seconds(1)) return false;
-    looked_ = now;
-    const auto is = state();
-    const bool settled = is == seen_ && is != taken_ && is.second != 0;
-    seen_ = is;
-    if (settled) taken_ = is;
-    return settled;
-  }
-
- private:
-  using State = std::pair<std::filesystem::file_time_type, std::uintmax_t>;  // size 0: not there, or empty
-  State state() const {
-    std::error_code error;
-    const auto time = std::filesystem::last_write_time(path_, error);
-    const auto size = error ? 0 : std::filesystem::file_size(path_, error);
-    return error ? State{} : State{time, size};
-  }
-
-  const std::string path_;
-  State taken_, seen_;
-  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
-};
-
 // A plan file with new content replaces the current plan.
 void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
   service.repository().load(model, [path](const Status& status) {
     if (status.ok())
-      print(stderr, "{}: the new plan is in use\n", path);
+      log_line(LogLevel::kInfo, path + ": the new plan is in use");
     else
-      print(stderr, "{}; the old plan stays in use\n", status.error().to_string());
+      log_line(LogLevel::kWarning, status.error().to_string() + "; the old plan stays in use");
   });
 }
 
 void follow_file(const std::string& path, FleetControl& control) {
   const auto refused = [](const Error& error) {
-    print(stderr, "{}; the old plan stays in use\n", error.to_string());
+    log_line(LogLevel::kWarning, error.to_string() + "; the old plan stays in use");
   };
   auto fleet = read_fleet(path);
   if (!fleet.ok()) return refused(fleet.error());
   control.replace(std::move(*fleet), [path, refused](const Status& status) {
     if (!status.ok()) return refused(Error(status.error()).with_context(path));
-    print(stderr, "{}: the fleet has changed, its new plan is in use\n", path);
+    log_line(LogLevel::kInfo, path + ": the fleet has changed, its new plan is in use");
   });
 }
 
@@ -372,6 +344,7 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
     else
       follow_plan(o.what.front(), service, service.index().front().name);
   }
+  log_line(LogLevel::kInfo, "stopping once the requests in flight are answered");
   // What was accepted is answered first. gRPC waits for all of its calls, however long these take, so the
   // service gives up what is left of them.
   server->stop(o.drain_s);
@@ -422,6 +395,7 @@ Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
 }
 
 Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.log.begin(invocation));
   HEDDLE_RETURN_IF_ERROR(o.workers.check());
   if (rank_environment().size > 1) return serve_on_ranks(o, invocation);
   if (!o.rank_devices.empty())
@@ -489,6 +463,7 @@ RunFn setup_serve(Command& command) {
   command.option("--token-file", o->token_file, "require this file's content as a bearer token from clients");
   o->workers.declare(command);
   o->drift.declare(command);
+  o->log.declare(command);
   command.seconds("--drain", o->drain_s,
                   "time that requests in flight have to finish after Ctrl-C (default 10s)", 0, 3600);
   return [o](const Invocation& invocation) { return run_serve(*o, invocation); };

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "heddle/base/json.h"
+#include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/serve/worker.h"
+#include "log_flags.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -20,6 +23,7 @@ struct WorkerFlags {
   int64_t port = 0;
   bool share_cores = false;
   double lease_s = 1, slowdown = 1;
+  LogFlags log;
 };
 
 struct ClassDevices {
@@ -100,7 +104,23 @@ void print_counters(const WorkerOptions& options, const WorkerCounters& c, bool 
   }
 }
 
+// Logs what changes until `cancel` is raised.
+void follow_worker(const Worker& worker, const std::string& name, const CancelToken& cancel) {
+  std::string error;
+  bool connected = false;
+  while (!cancel.cancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto c = worker.counters();
+    if (std::exchange(error, c.announcement_error) != c.announcement_error && !error.empty())
+      log_line(LogLevel::kWarning, name + error + "; trying again");
+    if (std::exchange(connected, c.connected) != c.connected)
+      log_line(connected ? LogLevel::kInfo : LogLevel::kWarning,
+               name + (connected ? "a server is connected" : "the server is gone"));
+  }
+}
+
 Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.log.begin(invocation));
   WorkerOptions options;
   options.name = o.name.empty() ? name_by_default() : o.name;
   options.host = o.host;
@@ -120,14 +140,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
     print("worker {} on port {}, Ctrl-C stops\n", options.name, worker->port());
     std::fflush(stdout);
   }
-  std::string told;
-  while (!invocation.cancel.cancelled()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const auto c = worker->counters();
-    if (c.announcement_error == told) continue;
-    told = c.announcement_error;
-    if (!told.empty()) print(stderr, "worker {}: {}; trying again\n", options.name, told);
-  }
+  follow_worker(*worker, "worker " + options.name + ": ", invocation.cancel);
   if (invocation.progress != nullptr || invocation.json)
     print_counters(options, worker->counters(), invocation.json);
   return kExitDone;
@@ -164,6 +177,7 @@ RunFn setup_worker(Command& command) {
   command.option("--slowdown", o->slowdown,
                  "slow its devices down by this factor (default 1; at least 1 for devices that compute)", .01,
                  1000);
+  o->log.declare(command);
   return [o](const Invocation& invocation) { return run_worker(*o, invocation); };
 }
 

@@ -1,10 +1,14 @@
 #include "heddle/fleet/fleet_planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
 #include "heddle/fleet/fleet_check.h"
 #include "planner_parts.h"
 #include "ppipe_milp.h"
@@ -128,9 +132,19 @@ Result<FleetPlan> plan_fleet(const Fleet& fleet, const std::string& planner, con
   if ((plan_function == plan_milp || options.prove) && std::isinf(options.deadline.seconds_left()))
     options.deadline = options.deadline.sooner(kUsual_s);
   HEDDLE_ASSIGN_OR_RETURN(const auto task, make_task(fleet, options));
+  log_debug([&] {
+    size_t columns = 0;
+    for (const auto& of_model : task.columns) columns += of_model.size();
+    return fmt::format("planner {}: {} and a first bound of {:.6g} after {}", planner,
+                       counted(columns, "column"), task.bound.value, format_us(1e6 * seconds_since(began)));
+  });
   HEDDLE_ASSIGN_OR_RETURN(auto answer, plan_function(task));
   auto plan = evaluated(task, planner, std::move(answer));
   plan.planning_s = seconds_since(began);
+  log_debug([&] {
+    return fmt::format("planner {} took {}; value {:.6g}, bound {:.6g}", planner,
+                       format_us(1e6 * plan.planning_s), plan.value, plan.bound);
+  });
   if (plan.objective == FleetObjective::kMaxMin && plan.value <= 0) {
     size_t none = 0;
     while (plan.models[none].rate_per_s > 0) ++none;

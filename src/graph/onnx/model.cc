@@ -1,17 +1,23 @@
 // Model::load(): map the file, check it, try the import in a child process, convert, build the graph.
 #include "heddle/graph/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <openvino/core/version.hpp>
 #include <thread>
 
 #include "heddle/base/content_hash.h"
 #include "heddle/base/errors.h"
 #include "heddle/base/hash.h"
+#include "heddle/base/log.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/stopwatch.h"
+#include "heddle/base/units.h"
 #include "heddle/graph/model_content.h"
 #include "model_impl.h"
 #include "onnx_check.h"
@@ -149,9 +155,11 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   auto impl = std::make_shared<Impl>();
   // OpenVINO's importer is native code over untrusted data: run it in a child process first.
   const uint64_t key = internal::import_key(examined.hash, options);
+  std::string trial = "without a trial, since it was imported before";
   if (!internal::was_imported(key)) {
     internal::ProbeLimits limits;
     limits.memory_bytes = kProbeMemory + 2 * examined.bytes;
+    const Stopwatch watch;
     HEDDLE_RETURN_IF_ERROR(internal::probe(
         [&] {
           auto converted = internal::read_openvino(source, options, onnx, hollow);
@@ -161,7 +169,9 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
           (void)internal::make_graph(converted->model, path, onnx, trial);
         },
         limits));
+    trial = "after a trial in a child process of " + format_us(1e6 * watch.seconds());
   }
+  const Stopwatch watch;
   HEDDLE_ASSIGN_OR_RETURN(const auto read, internal::read_openvino(source, options, onnx, hollow));
   model->whole_ = read.model;
   try {
@@ -183,6 +193,11 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   if (hollow != nullptr && !file.is_still(path))
     return invalid_input("was changed while it was read; try again");
   internal::note_imported(key);
+  log_debug([&] {
+    return fmt::format("{}: imported by OpenVINO {} in {} {}; {}", path,
+                       ov::get_openvino_version().buildNumber, format_us(1e6 * watch.seconds()), trial,
+                       counted(model->graph_->num_ops(), "op"));
+  });
   model->file_hash_ = examined.hash;
   model->path_ = path;
   model->options_ = options;

@@ -1,11 +1,16 @@
 #include "portfolio.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <future>
 #include <thread>
 
+#include "heddle/base/log.h"
+#include "heddle/base/stopwatch.h"
+#include "heddle/base/units.h"
 #include "lists/construction.h"
 
 namespace heddle {
@@ -19,6 +24,13 @@ double seconds_of(const TimeShare& time, double all, double left) {
 }
 
 }  // namespace
+
+std::string standing_text(const PlanStore& store) {
+  const double bound = store.bound().us;
+  return (store.empty() ? "; no plan yet"
+                        : "; best " + format_us(store.value_us()) + " by " + store.winner()) +
+         (bound > 0 ? ", bound " + format_us(bound) : "");
+}
 
 std::function<bool()> until_there_is_a_plan(const PlanStore& store, const Deadline& deadline) {
   return [&store, deadline] {
@@ -34,7 +46,12 @@ void run_steps(const PortfolioSteps& steps, const PortfolioRules& rules) {
     if (step.when && !step.when()) continue;
     const double seconds = seconds_of(step.time, all, rules.deadline.seconds_left());
     if (seconds < step.time.least_s) continue;
+    const Stopwatch watch;
     step.run(rules.deadline.sooner(seconds));
+    log_debug([&] {
+      return fmt::format("step {} took {}{}", step.name, format_us(1e6 * watch.seconds()),
+                         rules.standing ? rules.standing() : "");
+    });
     if (rules.report) rules.report(step.name, i + 1);
   }
 }
@@ -86,7 +103,8 @@ std::vector<Plan> run_planners(const Problem& problem, const PlannerOptions& opt
   };
   run_steps(steps, {.deadline = options.deadline,
                     .open = until_there_is_a_plan(candidates, options.deadline),
-                    .report = report});
+                    .report = report,
+                    .standing = [&candidates] { return standing_text(candidates); }});
   return plans;
 }
 

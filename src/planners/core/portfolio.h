@@ -36,7 +36,12 @@ struct PortfolioRules {
   std::function<bool()> open;
   // After each step. May be empty.
   std::function<void(const std::string& step, size_t done)> report;
+  // The best value and bound in words, for the lines of --verbose about each step. May be empty.
+  std::function<std::string()> standing;
 };
+
+// "; best 12.3 ms by heft, bound 11 ms".
+std::string standing_text(const PlanStore& store);
 
 // For portfolios that must give a plan: on until there is one, then until the deadline or the bound.
 std::function<bool()> until_there_is_a_plan(const PlanStore& store, const Deadline& deadline);

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
 #include "heddle/base/gap.h"
+#include "heddle/base/log.h"
 #include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
 
@@ -120,6 +123,10 @@ Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem
   auto output = entry.plan(problem, options);
   const double planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!output.ok()) return std::move(output).error().with_context("planner " + entry.info.name);
+  log_debug([&] {
+    return fmt::format("planner {} ended after {:.2f} s: {}{}", entry.info.name, planning_s,
+                       stop_reason_name(output->stop), output->detail.empty() ? "" : "; " + output->detail);
+  });
   return verified_result(entry.info.name, problem, std::move(*output), planning_s);
 }
 

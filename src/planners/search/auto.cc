@@ -70,7 +70,8 @@ class AutoPortfolio {
   }
   PortfolioRules rules(const Deadline& deadline,
                        std::function<void(const std::string&, size_t)> report = {}) const {
-    return {deadline, [this, deadline] { return steps_.is_open(deadline); }, std::move(report)};
+    return {deadline, [this, deadline] { return steps_.is_open(deadline); }, std::move(report),
+            [this] { return steps_.standing(); }};
   }
   bool has_throughput() const { return problem_.objective == Objective::kThroughput; }
   bool proves_whole() const { return !steps_.is_batched() && steps_.fits_cp_sat(); }

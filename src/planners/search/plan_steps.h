@@ -24,6 +24,7 @@ class PlanSteps {
             PlanStore& store);
 
   bool is_open(const Deadline& deadline) const { return !deadline.should_stop() && store_.is_open(); }
+  std::string standing() const { return standing_text(store_); }
   // The store's best and bound go to options.progress.
   void report() const;
   StopReason stop() const;

@@ -3,6 +3,10 @@
 #include <map>
 #include <tuple>
 
+#include "heddle/base/log.h"
+#include "heddle/base/stopwatch.h"
+#include "heddle/base/units.h"
+
 namespace heddle {
 namespace {
 
@@ -51,7 +55,9 @@ Result<std::shared_ptr<CompiledSegment>> SegmentGroups::compiled(size_t segment,
   if (!group.compiled) {
     SegmentSpec own = spec();
     own.callers = static_cast<int>(group.devices.size());
+    const Stopwatch watch;
     HEDDLE_ASSIGN_OR_RETURN(group.compiled, device.compile(own, group.slots));
+    log_debug([&] { return "segment '" + own.name + "' compiled in " + format_us(1e6 * watch.seconds()); });
   }
   if (slots_[segment] == group.slots) return group.compiled;
   const int first_slot = group.given;

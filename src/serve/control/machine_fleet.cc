@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heddle/base/log.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/runtime/backend.h"
@@ -85,6 +86,7 @@ class Machine final : public MachineFleet {
 
  private:
   void report(const std::string& what) const {
+    log_line(LogLevel::kDebug, what);
     if (options_.progress) options_.progress->report({.what = what});
   }
 

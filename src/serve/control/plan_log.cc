@@ -17,8 +17,7 @@ constexpr const char* kNames[kPlanEvents] = {"asked", "drift", "kept", "rolled b
 
 void PlanLog::add(PlanEvent event, const std::string& text, const Json& details) {
   const auto kind = static_cast<size_t>(event);
-  const auto at = utc_now();
-  Json entry = {{"at", at}, {"what", kNames[kind]}, {"text", text}};
+  Json entry = {{"at", utc_now()}, {"what", kNames[kind]}, {"text", text}};
   entry.update(details);
   {
     const std::lock_guard lock(mutex_);
@@ -26,7 +25,8 @@ void PlanLog::add(PlanEvent event, const std::string& text, const Json& details)
     entries_.push_back(std::move(entry));
     if (entries_.size() > kMostEntries) entries_.pop_front();
   }
-  if (print_ && event != PlanEvent::kAsked) print_(at + " " + kNames[kind] + ": " + text);
+  const bool warns = event == PlanEvent::kRolledBack || event == PlanEvent::kRefused;
+  if (print_) print_(warns ? LogLevel::kWarning : LogLevel::kInfo, std::string(kNames[kind]) + ": " + text);
 }
 
 Json PlanLog::entries() const {

@@ -10,6 +10,7 @@
 
 #include "drift_watch.h"
 #include "heddle/base/json.h"
+#include "heddle/base/log.h"
 
 namespace heddle {
 
@@ -25,11 +26,10 @@ inline constexpr size_t kPlanEvents = 5;
 // Thread-safe.
 class PlanLog {
  public:
-  using Print = std::function<void(const std::string& line)>;
+  using Print = std::function<void(LogLevel level, const std::string& text)>;
   explicit PlanLog(Print print) : print_(std::move(print)) {}
 
-  // `details` are further members of the entry. Prints all but kAsked: the client who asked
-  // gets an answer.
+  // `details` are further members of the entry. Refusals and ways back are printed as warnings.
   void add(PlanEvent event, const std::string& text, const Json& details = Json::object());
   // The newest last: [{"at", "what", "text", ..}], "at" in UTC, "what" one of "asked", "drift", "kept",
   // "rolled back", "refused".

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "heddle/base/log.h"
+#include "heddle/base/units.h"
 #include "plane/fault.h"
 
 namespace heddle {
@@ -57,6 +59,9 @@ void HttpConnection::flush(HttpLoopState& loop) {
 
 void HttpReply::Impl::send(HttpResponse response) {
   if (sent.exchange(true)) return;
+  if (!asked.empty())
+    log_line(LogLevel::kDebug, "HTTP " + asked + ": " + std::to_string(response.status) + " after " +
+                                   format_us(1e6 * since_head.seconds()));
   const bool keep = keep_alive && !loop->stopping.load();
   {
     const std::lock_guard lock(connection->mutex);
@@ -74,6 +79,8 @@ void HttpReply::Impl::send(HttpResponse response) {
 }
 
 HttpReply::Impl::~Impl() {
+  if (!sent)
+    log_line(LogLevel::kError, "a request was given up without an answer; this is a bug in the server");
   send(http_error(500, "the request was given up without an answer; this is a bug in the server"));
   loop->body_bytes.fetch_sub(body_bytes);
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/stopwatch.h"
 #include "heddle/serve/http_server.h"
 #include "socket_stream.h"
 
@@ -69,6 +70,8 @@ struct HttpReply::Impl {
   std::atomic<bool> sent{false};
   bool keep_alive = true, head_only = false;
   size_t body_bytes = 0;  // of the budget
+  std::string asked;      // method and path, for the log of requests; empty if there is none
+  Stopwatch since_head;
 
   ~Impl();
   void send(HttpResponse response);

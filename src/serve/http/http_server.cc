@@ -16,6 +16,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "heddle/base/log.h"
 #include "http_connection.h"
 #include "plane/fault.h"
 
@@ -403,6 +404,7 @@ class Server final : public HttpServer {
     reply->connection = c;
     reply->keep_alive = c->head.keep_alive;
     reply->head_only = c->head.method == "HEAD";
+    if (logs(LogLevel::kDebug)) reply->asked = c->head.method + " " + c->head.path;
     c->request_begun = !c->in.empty();
     c->since = HttpClock::now();
     loop_->in_work.fetch_add(1);

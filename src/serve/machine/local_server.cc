@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/runtime/backend.h"
@@ -172,6 +173,7 @@ class Server final : public LocalServer {
   }
 
   void report(const std::string& what) const {
+    log_line(LogLevel::kDebug, what);
     if (options_.progress) options_.progress->report({.what = what});
   }
 

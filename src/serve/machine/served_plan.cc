@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "heddle/base/log.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/runtime/backend.h"
@@ -332,6 +333,7 @@ Result<OpenedPlan> open_plan_on_ranks(RankGroup& group, const std::string& path,
 
 Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanOptions& options) {
   const auto report = [&options](const std::string& what) {
+    log_line(LogLevel::kDebug, what);
     if (options.progress) options.progress->report({.what = what});
   };
   report("loading " + source.name);

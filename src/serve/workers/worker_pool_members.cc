@@ -1,8 +1,10 @@
 // How workers come, are watched and go.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "bus_worker_pool.h"
+#include "heddle/base/log.h"
 
 namespace heddle {
 
@@ -116,12 +118,13 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
   RemoteAnswer answer;
   if (message.has_done()) answer.outputs = session.take_outputs(message.done().attempt());
   std::shared_ptr<WorkerView> view;
+  bool is_new = false;
   {
     const std::lock_guard lock(mutex_);
     auto& m = members_[name];
     m.heard = live_now();
     if (m.session.get() == &session && !m.connected) {
-      m.connected = true;
+      is_new = m.connected = true;
       queue_.push_back([this] { assign(); });
       changed_.notify_all();
     }
@@ -136,6 +139,7 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
       m.busy_s += seconds_from_ns(answer.measured_ns);
     }
   }
+  if (is_new) log_line(LogLevel::kInfo, "worker " + name + " is connected");
   if (view) view->forward(answer);
   if (message.has_pong()) running(message.pong());
   if (message.has_loaded()) {
@@ -220,6 +224,7 @@ void BusWorkerPool::loaded(uint64_t session, const worker::Loaded& what) {
 void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::string& reason) {
   std::vector<std::pair<std::shared_ptr<WorkerView>, std::vector<uint32_t>>> lost;
   std::shared_ptr<ServerSession> gone;
+  std::string why;
   {
     const std::lock_guard lock(mutex_);
     auto& m = members_[name];
@@ -228,11 +233,12 @@ void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::s
       if (!m.session && !reason.empty()) m.reason = reason;
       return;
     }
-    m.losses += m.connected;
-    m.connected = false;
+    const bool was_connected = std::exchange(m.connected, false);
+    m.losses += was_connected;
     gone = std::move(m.session);
     m.session = nullptr;
     m.reason = reason.empty() ? "its session was ended" : reason;
+    if (was_connected) why = m.reason;
     for (const auto& [generation, view] : views_) {
       std::vector<uint32_t> devices;
       for (uint32_t v = 0; v < view->loaded.size(); ++v) {
@@ -251,6 +257,7 @@ void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::s
       lost.emplace_back(view, std::move(devices));
     }
   }
+  if (!why.empty()) log_line(LogLevel::kWarning, "worker " + name + " is lost: " + why);
   for (const auto& [view, devices] : lost) view->forward(devices, false);
   assign();
 }

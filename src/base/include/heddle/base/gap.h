@@ -1,8 +1,9 @@
-// The gap between a value and its proven bound: the one formula used everywhere.
+// The gap between a value and its proven bound: the one formula, and the one form of words, used everywhere.
 #pragma once
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 namespace heddle {
 
@@ -13,5 +14,12 @@ inline double relative_gap(double value, double bound) {
   if (bound > 0) return std::max(0.0, (value - bound) / bound);
   return value > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
+
+// A bound is about given times, not about the machine, so each place that shows one says which times these are.
+inline constexpr const char* kProfileTimes = "the profile's times";
+// "bound 12.3 ms for the profile's times".
+std::string bound_text(const std::string& bound, const std::string& times = kProfileTimes);
+// The line for a table with bounds or gaps: "Bound and gap are for the profile's times.", and its end.
+std::string bound_note(const std::string& times = kProfileTimes);
 
 }  // namespace heddle

@@ -47,7 +47,7 @@ struct BenchOptions {
   double time_limit_s = 0;       // of each planner on each instance; 0: the suite's default
   std::string input, reference;  // folder with instances, file with other solvers' results
   int64_t instances = 30;        // generated for each point of a figure
-  bool verbose = false;          // rows of single instances, too
+  bool each_instance = false;    // rows of single instances, too
 };
 
 struct BenchSuite {

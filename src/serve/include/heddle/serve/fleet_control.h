@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "heddle/base/log.h"
 #include "heddle/serve/fleet_server.h"
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/machine_fleet.h"
@@ -48,8 +49,8 @@ struct FleetControlOptions {
   bool try_changes =
       false;  // and of those that were asked for, where the old plan could go on in the new fleet
   std::optional<Fleet> device_times;  // which timed devices take, by names; else the served fleet's own
-  // Gets each decision on drift and trials as a line without its end, from the control's own thread.
-  std::function<void(const std::string&)> log;
+  // Gets each change of plan and each decision on drift and trials, from the control's own thread.
+  std::function<void(LogLevel, const std::string&)> log;
 };
 
 class FleetControl {

@@ -1,0 +1,83 @@
+#include "heddle/base/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace heddle {
+namespace {
+
+constexpr std::string_view kEscape = "\x1b[";
+constexpr char kEscapeEnd = 'm';
+constexpr const char* kInks[] = {"1", "2", "1;31", "32", "33"};
+
+bool output_has_color = false;
+bool error_has_color = false;
+
+std::string between_escapes(Ink ink, std::string text) {
+  return std::string(kEscape) + kInks[static_cast<size_t>(ink)] + kEscapeEnd + std::move(text) +
+         std::string(kEscape) + "0" + kEscapeEnd;
+}
+
+}  // namespace
+
+bool is_terminal(int fd) {
+  const char* term = std::getenv("TERM");
+  return isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+int terminal_width(int fd) {
+  winsize size{};
+  if (isatty(fd) == 0 || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+void write_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+    if (n <= 0) return;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+std::optional<ColorWhen> color_when(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kNames = {"auto", "always", "never"};
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == name) return static_cast<ColorWhen>(i);
+  return std::nullopt;
+}
+
+bool has_color(ColorWhen when, bool terminal, const char* no_color) {
+  if (when != ColorWhen::kAuto) return when == ColorWhen::kAlways;
+  return terminal && (no_color == nullptr || *no_color == '\0');
+}
+
+void set_color(ColorWhen when, bool for_machines) {
+  const char* no_color = std::getenv("NO_COLOR");
+  output_has_color = !for_machines && has_color(when, is_terminal(STDOUT_FILENO), no_color);
+  error_has_color = has_color(when, is_terminal(STDERR_FILENO), no_color);
+}
+
+std::string painted(Ink ink, std::string text) {
+  return output_has_color && !text.empty() ? between_escapes(ink, std::move(text)) : text;
+}
+
+std::string painted_error(Ink ink, std::string text) {
+  return error_has_color && !text.empty() ? between_escapes(ink, std::move(text)) : text;
+}
+
+std::string without_color(std::string_view text) {
+  std::string out;
+  size_t at = 0;
+  for (size_t escape = 0; (escape = text.find(kEscape, at)) != std::string_view::npos;) {
+    const size_t end = text.find(kEscapeEnd, escape);
+    if (end == std::string_view::npos) break;
+    out += text.substr(at, escape - at);
+    at = end + 1;
+  }
+  return out + std::string(text.substr(at));
+}
+
+}  // namespace heddle
