@@ -7,7 +7,6 @@
 
 #include "accelerators.h"
 #include "device_issuer.h"
-#include "engine.h"
 #include "executor_ranks.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/evaluator.h"
@@ -20,6 +19,7 @@
 #include "rank_program.h"
 #include "segment_loader.h"
 #include "shared_segment.h"
+#include "task_runner.h"
 
 namespace heddle {
 namespace {
@@ -56,7 +56,7 @@ class PlanExecutor final : public Executor {
     HEDDLE_RETURN_IF_ERROR(make_programs());
     Status ready = make_memory();
     if (ready.ok()) ready = check_limits();
-    if (ready.ok()) ready = start_engine();
+    if (ready.ok()) ready = start_tasks();
     return agree(std::move(ready));
   }
 
@@ -75,10 +75,10 @@ class PlanExecutor final : public Executor {
   Result<RequestTiming> run(const Deadline& deadline) override {
     const StreamOptions one{.requests = 1, .fill = {}, .done = {}, .deadline = deadline};
     HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const StreamResult result, run_stream(one));
-    return engine_->last_timing(0);
+    return tasks_->last_timing(0);
   }
   Result<StreamResult> run_stream(const StreamOptions& options) override {
-    auto result = engine_->run(options);
+    auto result = tasks_->run(options);
     // After an error no segment keeps its memory.
     if (!result.ok() && loader_) loader_->release_all();
     return result;
@@ -87,20 +87,20 @@ class PlanExecutor final : public Executor {
   Status open() override {
     if (options_.cold) return Error(Code::kUnsupported, "cold starts cannot be served");
     if (intake_.joinable() || (slots() == 1 && !options_.ranks)) return {};
-    engine_->begin_intake();
-    if (!options_.ranks) intake_ = std::thread([this] { engine_->serve_intake(); });
+    tasks_->begin_intake();
+    if (!options_.ranks) intake_ = std::thread([this] { tasks_->serve_intake(); });
     return {};
   }
   Status run_slot(int slot) override {
-    if (intake_.joinable() || options_.ranks) return engine_->run_request(slot);
+    if (intake_.joinable() || options_.ranks) return tasks_->run_request(slot);
     const auto ran = run(Deadline());
     return ran.ok() ? Status() : Status(ran.error());
   }
-  Status serve_ranks(const CancelToken& stop) override { return engine_->serve_rank_intake(stop); }
+  Status serve_ranks(const CancelToken& stop) override { return tasks_->serve_rank_intake(stop); }
   void close() override {
-    if (options_.ranks && engine_) engine_->end_intake();
+    if (options_.ranks && tasks_) tasks_->end_intake();
     if (!intake_.joinable()) return;
-    engine_->end_intake();
+    tasks_->end_intake();
     intake_.join();
   }
 
@@ -112,7 +112,7 @@ class PlanExecutor final : public Executor {
 
   std::vector<PoolUse> memory() const override {
     std::vector<PoolUse> use = pools_;
-    for (size_t p = 0; p < use.size(); ++p) use[p].tensor_bytes += engine_->peak_bytes(static_cast<int>(p));
+    for (size_t p = 0; p < use.size(); ++p) use[p].tensor_bytes += tasks_->peak_bytes(static_cast<int>(p));
     return use;
   }
 
@@ -408,8 +408,8 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
-  Status start_engine() {
-    EngineSetup setup;
+  Status start_tasks() {
+    TaskRunnerSetup setup;
     if (options_.ranks) {
       HEDDLE_ASSIGN_OR_RETURN(
           scratch_, set_messages(options_.ranks->group->transport(),
@@ -447,8 +447,8 @@ class PlanExecutor final : public Executor {
       setup.gates_closed = [this](int64_t begin_ns) { loader_->begin(begin_ns); };
       setup.spin_us = 0;  // the load workers need the cores
     }
-    engine_ = std::make_unique<Engine>(std::move(setup));
-    if (loader_) loader_->start(*engine_);
+    tasks_ = std::make_unique<TaskRunner>(std::move(setup));
+    if (loader_) loader_->start(*tasks_);
     return {};
   }
 
@@ -478,7 +478,7 @@ class PlanExecutor final : public Executor {
   std::unique_ptr<SegmentLoader> loader_;   // cold starts
   std::vector<std::shared_ptr<CompiledSegment>> compiled_;
   std::unique_ptr<DeviceIssuer> issuer_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<TaskRunner> tasks_;
   std::thread intake_;  // between open() and close(), with several slots
 };
 

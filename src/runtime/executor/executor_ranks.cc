@@ -41,7 +41,7 @@ Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cl
 }
 
 Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const MessageMemory& memory,
-                                                  EngineSetup& setup) {
+                                                  TaskRunnerSetup& setup) {
   setup.transport = &transport;
   // Start, inputs, outputs and end of each slot's request, and a call to the ranks.
   auto needed = static_cast<int64_t>(memory.slot_lane.size()) * 4 + 1;
@@ -96,7 +96,7 @@ std::set<int> ranks_of(TensorId tensor, int lane, const RankOptions& ranks, cons
 
 }  // namespace
 
-void set_request_messages(const RankOptions& ranks, const RequestTensors& tensors, EngineSetup& setup) {
+void set_request_messages(const RankOptions& ranks, const RequestTensors& tensors, TaskRunnerSetup& setup) {
   const int self = ranks.group->rank();
   for (size_t slot = 0; slot < tensors.slot_lane.size(); ++slot) {
     const auto messages = [&](std::span<const TensorId> ids, const std::vector<TensorView>& views,

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "accelerators.h"
-#include "engine.h"
 #include "heddle/runtime/executor.h"
 #include "memory_plan.h"
 #include "plan_buffers.h"
 #include "program.h"
+#include "task_runner.h"
 
 namespace heddle {
 
@@ -37,7 +37,7 @@ struct MessageMemory {
 // Sets the memory of each message: that of its tensor. Messages of emulated devices have no meaningful
 // contents; they use one block, which is returned. Unsupported if the transport has too few tags.
 Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const MessageMemory& memory,
-                                                  EngineSetup& setup);
+                                                  TaskRunnerSetup& setup);
 
 // For requests that come one by one: sets the messages that bring the model's inputs from rank 0 to each rank
 // which reads them, and its outputs from the ranks that make them. `views` has the tensors' memory per slot.
@@ -48,6 +48,6 @@ struct RequestTensors {
   const std::vector<int>& slot_lane;
   const std::vector<SlotPorts>& views;  // empty lists if no device moves data
 };
-void set_request_messages(const RankOptions& ranks, const RequestTensors& tensors, EngineSetup& setup);
+void set_request_messages(const RankOptions& ranks, const RequestTensors& tensors, TaskRunnerSetup& setup);
 
 }  // namespace heddle

@@ -4,10 +4,10 @@
 #include <chrono>
 
 #include "accelerators.h"
-#include "engine.h"
 #include "heddle/base/own_cores.h"
 #include "heddle/base/units.h"
 #include "heddle/runtime/affinity.h"
+#include "task_runner.h"
 #include "threads/guarded.h"
 
 namespace heddle {
@@ -118,8 +118,8 @@ Status SegmentLoader::choose_residents() {
   return {};
 }
 
-void SegmentLoader::start(Engine& engine) {
-  engine_ = &engine;
+void SegmentLoader::start(TaskRunner& tasks) {
+  tasks_ = &tasks;
   // Workers that wake together may share a core for milliseconds until the system moves one. The same holds
   // for the threads that a compiler starts and waits for, which inherit the worker's cores. With at least two
   // cores per worker, binding is not needed.
@@ -168,7 +168,7 @@ void SegmentLoader::work() {
     if (retired_.empty() && next_ == queue_.size()) return;  // quitting
     // Segments load only in the plan's order. Every segment admitted earlier can run and then frees memory,
     // so there is no deadlock.
-    const bool loads = next_ < queue_.size() && (may_load(queue_[next_]) || engine_->stopped());
+    const bool loads = next_ < queue_.size() && (may_load(queue_[next_]) || tasks_->stopped());
     // If nothing can be loaded, wait for a segment that an accelerator is still running.
     const auto over = std::find_if(retired_.begin(), retired_.end(), [](const auto& r) { return r.over(); });
     if (over != retired_.end() || (!loads && !retired_.empty())) {
@@ -185,7 +185,7 @@ void SegmentLoader::work() {
     if (!overlap_ && next_ > 0) before = loaded_[static_cast<size_t>(queue_[next_ - 1])].ran;
     ++next_;
     used_ += items_[static_cast<size_t>(item)].bytes;
-    if (!engine_->stopped()) peak_ = std::max(peak_, used_);
+    if (!tasks_->stopped()) peak_ = std::max(peak_, used_);
     lock.unlock();
     load(item, before.get());
     lock.lock();
@@ -275,17 +275,17 @@ void SegmentLoader::copy_in_order(int32_t item) {
   while (next_copy_ < copies_.size() && loaded_[static_cast<size_t>(copies_[next_copy_])].finished) {
     const int32_t next = copies_[next_copy_++];
     lock.unlock();
-    if (!engine_->stopped()) {
+    if (!tasks_->stopped()) {
       Status status = run_guarded([&] { return copy_parameters(next); });
       if (!status.ok())
-        engine_->fail(std::move(status).error().with_context(items_[static_cast<size_t>(next)].place));
+        tasks_->fail(std::move(status).error().with_context(items_[static_cast<size_t>(next)].place));
     }
     lock.lock();
     // After the last gate the request may end and the next one begin, so do not touch anything here.
     const bool last = next_copy_ == copies_.size();
     if (last) copying_ = false;
     lock.unlock();
-    engine_->open_gate(next);
+    tasks_->open_gate(next);
     if (last) return;
     lock.lock();
   }
@@ -314,7 +314,7 @@ void SegmentLoader::load(int32_t item, const DeviceEvent* before) {
   if (before != nullptr) static_cast<void>(before->synchronize().ok());  // the request reports its error
   SegmentLoading loading;
   bool loaded = false;
-  if (!engine_->stopped()) {
+  if (!tasks_->stopped()) {
     const int64_t begin = now_ns();
     Status status = run_guarded([&] { return make(item, loading); });
     const int64_t ready = now_ns();
@@ -323,7 +323,7 @@ void SegmentLoader::load(int32_t item, const DeviceEvent* before) {
     loading.load_us = std::min(loading.load_us, us_between(begin, ready));
     loading.compile_us = us_between(begin, ready) - loading.load_us;
     loaded = status.ok();
-    if (!loaded) engine_->fail(std::move(status).error().with_context(it.place));
+    if (!loaded) tasks_->fail(std::move(status).error().with_context(it.place));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -332,7 +332,7 @@ void SegmentLoader::load(int32_t item, const DeviceEvent* before) {
   }
   if (!loaded) changed_.notify_all();
   if (it.accelerator != nullptr) return copy_in_order(item);
-  engine_->open_gate(item);
+  tasks_->open_gate(item);
 }
 
 void SegmentLoader::ran(int32_t item) {

@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-class Engine;
+class TaskRunner;
 struct Accelerator;
 
 // What a load worker needs to know about one segment.
@@ -42,11 +42,11 @@ class SegmentLoader {
   SegmentLoader(const SegmentLoader&) = delete;
   SegmentLoader& operator=(const SegmentLoader&) = delete;
 
-  // The engine runs this in the segment's place. The caller owns it; it must not outlive the loader.
+  // The task runner runs this in the segment's place. The caller owns it; it must not outlive the loader.
   std::unique_ptr<CompiledSegment> stand_in(int32_t item);
 
-  // Starts the workers. The engine must outlive every request.
-  void start(Engine& engine);
+  // Starts the workers. The task runner must outlive every request.
+  void start(TaskRunner& tasks);
   // Marks the segments that the coming request must wait for.
   void close_gates(std::vector<bool>& closed) const;
   // The request has begun: loads missing segments and opens every closed gate.
@@ -107,7 +107,7 @@ class SegmentLoader {
   bool overlap_;
   std::vector<bool> stay_resident_;  // between requests
   std::vector<LoadedSegment> loaded_;
-  Engine* engine_ = nullptr;
+  TaskRunner* tasks_ = nullptr;
   int64_t begin_ns_ = 0;
 
   mutable std::mutex mutex_;

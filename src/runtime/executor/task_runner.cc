@@ -1,4 +1,4 @@
-#include "engine.h"
+#include "task_runner.h"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ constexpr int32_t kTasksPerPoll = 4096;  // tasks that a thread runs between two
 
 }  // namespace
 
-void Engine::enqueue(RequestSlot& slot, int32_t task, Local& local) {
+void TaskRunner::enqueue(RequestSlot& slot, int32_t task, Local& local) {
   const int32_t id = slot.index * stride_ + task;
   const Action action = slot.program->tasks[static_cast<size_t>(task)].action;
   // Another rank waits for what is sent, whatever became of it.
@@ -21,7 +21,7 @@ void Engine::enqueue(RequestSlot& slot, int32_t task, Local& local) {
 
 // Enqueues successors whose last input this was. Release and acquire on the count make all inputs visible to
 // their thread.
-void Engine::complete(int32_t id, Local& local) {
+void TaskRunner::complete(int32_t id, Local& local) {
   RequestSlot& slot = slot_of(id);
   const auto task = static_cast<size_t>(id % stride_);
   const Program& program = *slot.program;
@@ -38,7 +38,7 @@ void Engine::complete(int32_t id, Local& local) {
     local.ended.push_back(slot.index);
 }
 
-void Engine::run_segment(RequestSlot& slot, const Task& task) {
+void TaskRunner::run_segment(RequestSlot& slot, const Task& task) {
   const auto segment = static_cast<size_t>(task.segment);
   const auto id = static_cast<int32_t>(&task - slot.program->tasks.data());
   Status status = run_guarded([&]() -> Status {
@@ -52,12 +52,12 @@ void Engine::run_segment(RequestSlot& slot, const Task& task) {
                                                     setup_.cluster->device(s.device).name + "'"));
 }
 
-void Engine::enqueue_copies(RequestSlot& slot, int32_t task) {
+void TaskRunner::enqueue_copies(RequestSlot& slot, int32_t task) {
   Status status = run_guarded([&] { return setup_.issuer->enqueue(slot.index, task); });
   if (!status.ok()) fail(slot, std::move(status).error());
 }
 
-void Engine::open_gate(int32_t segment) {
+void TaskRunner::open_gate(int32_t segment) {
   Local local;
   engaged_.fetch_add(1, std::memory_order_acq_rel);
   local.now = now_ns();
@@ -70,7 +70,7 @@ void Engine::open_gate(int32_t segment) {
 }
 
 // After a stop, tasks pass through without work. Every count reaches zero, so the request ends normally.
-void Engine::run_instant(int32_t id, Local& local) {
+void TaskRunner::run_instant(int32_t id, Local& local) {
   RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
@@ -85,7 +85,7 @@ void Engine::run_instant(int32_t id, Local& local) {
   complete(id, local);
 }
 
-void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) {
+void TaskRunner::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) {
   RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
@@ -107,7 +107,7 @@ void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) 
 }
 
 // Runs everything that follows from this thread's finished tasks. Other threads are woken only at the end.
-void Engine::drain(Local& local) {
+void TaskRunner::drain(Local& local) {
   do {
     while (!local.instant.empty()) {
       const int32_t id = local.instant.back();
@@ -127,7 +127,7 @@ void Engine::drain(Local& local) {
   } while (!local.instant.empty() || !local.ended.empty());
 }
 
-void Engine::flush(Local& local) {
+void TaskRunner::flush(Local& local) {
   if (!setup_.ordered) return arbitrate(local);
   for (int32_t id : local.ready) dispatch(id, local.now);
   local.ready.clear();
@@ -135,7 +135,7 @@ void Engine::flush(Local& local) {
 
 // Pipelined: on each resource the oldest request's task goes first. A task that cannot start yet reserves its
 // resources against younger ones, so that a device with many cores is not starved by single-core devices.
-void Engine::arbitrate(Local& local) {
+void TaskRunner::arbitrate(Local& local) {
   if (local.ready.empty() && local.finished.empty()) return;
   const std::lock_guard lock(arbiter_mutex_);
   for (int32_t id : local.finished) {
@@ -173,7 +173,7 @@ void Engine::arbitrate(Local& local) {
   reserved_list_.clear();
 }
 
-void Engine::dispatch(int32_t id, int64_t now) {
+void TaskRunner::dispatch(int32_t id, int64_t now) {
   RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
@@ -187,7 +187,7 @@ void Engine::dispatch(int32_t id, int64_t now) {
   add_due({now + task.duration_ns, id});
 }
 
-bool Engine::take_memory(RequestSlot& slot, int32_t task) {
+bool TaskRunner::take_memory(RequestSlot& slot, int32_t task) {
   if (!tracks_memory_) return true;
   for (int32_t s : slot.program->takes[static_cast<size_t>(task)]) {
     const Residency& residency = slot.program->residencies[static_cast<size_t>(s)];
@@ -212,20 +212,20 @@ bool Engine::take_memory(RequestSlot& slot, int32_t task) {
   return true;
 }
 
-void Engine::release_residency(RequestSlot& slot, int32_t residency) {
+void TaskRunner::release_residency(RequestSlot& slot, int32_t residency) {
   if (slot.readers[static_cast<size_t>(residency)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const Residency& s = slot.program->residencies[static_cast<size_t>(residency)];
   pool_used_[static_cast<size_t>(s.pool)].fetch_sub(s.bytes, std::memory_order_relaxed);
 }
 
-void Engine::fail(RequestSlot& slot, Error error) {
+void TaskRunner::fail(RequestSlot& slot, Error error) {
   if (!intake_) return fail(std::move(error));
   const std::lock_guard lock(stream_mutex_);
   if (!slot.error) slot.error.emplace(std::move(error));
   slot.failed.store(true, std::memory_order_release);
 }
 
-void Engine::fail(Error error) {
+void TaskRunner::fail(Error error) {
   {
     const std::lock_guard lock(stream_mutex_);
     if (!error_) error_.emplace(std::move(error));

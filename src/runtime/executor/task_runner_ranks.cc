@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine.h"
+#include "task_runner.h"
 
 namespace heddle {
 namespace {
@@ -35,7 +35,7 @@ class PreciseNaps {
 
 }  // namespace
 
-void Engine::post_send(RequestSlot& slot, int32_t message, int32_t id, int32_t task) {
+void TaskRunner::post_send(RequestSlot& slot, int32_t message, int32_t id, int32_t task) {
   {
     const std::lock_guard lock(outbox_mutex_);
     outbox_.push_back({slot.index, message, id, task});
@@ -43,7 +43,7 @@ void Engine::post_send(RequestSlot& slot, int32_t message, int32_t id, int32_t t
   caller_box_.nudge();
 }
 
-void Engine::send_signals(RequestSlot& slot, size_t task) {
+void TaskRunner::send_signals(RequestSlot& slot, size_t task) {
   for (const int32_t message : slot.program->signals[task])
     post_send(slot, message, -1, static_cast<int32_t>(task));
 }
@@ -52,27 +52,27 @@ void Engine::send_signals(RequestSlot& slot, size_t task) {
 constexpr std::array<std::byte, 2> kEndWords = {std::byte{0}, std::byte{1}};
 
 // Request i uses slot i mod slots on every rank, whichever slot ends first.
-bool Engine::goes_on(const RequestSlot& slot) const {
+bool TaskRunner::goes_on(const RequestSlot& slot) const {
   return slot.request + static_cast<int64_t>(slots_.size()) < stream_->requests;
 }
 
 // Message tokens are task ids; the slots' end tokens follow them.
-int64_t Engine::end_token(const RequestSlot& slot) const {
+int64_t TaskRunner::end_token(const RequestSlot& slot) const {
   return static_cast<int64_t>(stride_) * static_cast<int64_t>(slots_.size()) + slot.index;
 }
 
-void Engine::open_slot(RequestSlot& slot) {
+void TaskRunner::open_slot(RequestSlot& slot) {
   slot.receives_posted = slot.awaited = 0;
   slot.ends_posted = slot.ending = false;
   slot.ends = 0;
   slot.end_words.assign(static_cast<size_t>(setup_.transport->size()), kEndWords[0]);
 }
 
-void Engine::post_end(RequestSlot& slot) { post_send(slot, kEnded, -1, -1); }
+void TaskRunner::post_end(RequestSlot& slot) { post_send(slot, kEnded, -1, -1); }
 
 // With the last rank's end message the slot is free everywhere. All ranks get the same messages, so that
 // either all start the next request or none does.
-void Engine::end_arrived(RequestSlot& slot) {
+void TaskRunner::end_arrived(RequestSlot& slot) {
   if (++slot.ends < setup_.transport->size()) return;
   slot.ending = false;
   if (std::find(slot.end_words.begin(), slot.end_words.end(), kEndWords[1]) == slot.end_words.end()) {
@@ -88,7 +88,7 @@ void Engine::end_arrived(RequestSlot& slot) {
 }
 
 // The other ranks are unreachable: stop waiting for them, so that the request ends here.
-void Engine::lose_ranks(Error error) {
+void TaskRunner::lose_ranks(Error error) {
   ranks_lost_ = true;
   if (intake_) {
     setup_.transport->raise_alarm(error.to_string());
@@ -98,7 +98,7 @@ void Engine::lose_ranks(Error error) {
   fail(std::move(error));
 }
 
-void Engine::message_done(int32_t id) {
+void TaskRunner::message_done(int32_t id) {
   RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   caller_.now = now_ns();
@@ -112,7 +112,7 @@ void Engine::message_done(int32_t id) {
   drain(caller_);
 }
 
-Status Engine::send_message(const Outgoing& o) {
+Status TaskRunner::send_message(const Outgoing& o) {
   Transport& transport = *setup_.transport;
   RequestSlot& slot = *slots_[static_cast<size_t>(o.slot)];
   if (o.message == kStarted) return start_on_ranks(slot);
@@ -136,14 +136,14 @@ Status Engine::send_message(const Outgoing& o) {
 }
 
 // An accelerator's task counts as done when it is enqueued; other ranks are notified when it has finished.
-bool Engine::may_go(const Outgoing& o) {
+bool TaskRunner::may_go(const Outgoing& o) {
   if (setup_.issuer == nullptr || o.message < 0 || stopped()) return true;
   auto reached = setup_.issuer->reached(o.slot, o.task);
   if (!reached.ok()) fail(*slots_[static_cast<size_t>(o.slot)], std::move(reached).error());
   return !reached.ok() || *reached;
 }
 
-Status Engine::receive_messages(RequestSlot& slot) {
+Status TaskRunner::receive_messages(RequestSlot& slot) {
   const auto& receives = slot.program->receives;
   const size_t ahead = std::max<size_t>(kPostedAhead / slots_.size(), 1);
   while (slot.receives_posted < receives.size() && slot.awaited < ahead) {
@@ -159,7 +159,7 @@ Status Engine::receive_messages(RequestSlot& slot) {
   return {};
 }
 
-Status Engine::receive_ends(RequestSlot& slot) {
+Status TaskRunner::receive_ends(RequestSlot& slot) {
   if (intake_ || slot.ends_posted || slot.end_words.empty() || !goes_on(slot)) return {};
   slot.ends_posted = true;
   Transport& transport = *setup_.transport;
@@ -171,7 +171,7 @@ Status Engine::receive_ends(RequestSlot& slot) {
   return {};
 }
 
-Status Engine::move_messages(std::vector<int64_t>& done) {
+Status TaskRunner::move_messages(std::vector<int64_t>& done) {
   {
     const std::lock_guard lock(outbox_mutex_);
     sending_.swap(outbox_);
@@ -201,7 +201,7 @@ Status Engine::move_messages(std::vector<int64_t>& done) {
 }
 
 // Counts every message as done.
-void Engine::give_up_messages() {
+void TaskRunner::give_up_messages() {
   {
     const std::lock_guard lock(outbox_mutex_);
     for (const Outgoing& o : outbox_) {
@@ -240,7 +240,7 @@ void Engine::give_up_messages() {
   awaited_.clear();
 }
 
-void Engine::message_arrived(int32_t id) {
+void TaskRunner::message_arrived(int32_t id) {
   RequestSlot& slot = slot_of(id);
   const bool sent = slot.program->tasks[static_cast<size_t>(id % stride_)].action == Action::kSend;
   auto& list = sent ? sends_under_way_ : awaited_;
@@ -254,7 +254,7 @@ void Engine::message_arrived(int32_t id) {
 }
 
 // True if any message moved.
-bool Engine::exchange_messages() {
+bool TaskRunner::exchange_messages() {
   arrived_.clear();
   sending_.clear();
   if (!ranks_lost_) {
@@ -274,7 +274,7 @@ bool Engine::exchange_messages() {
   return !arrived_.empty() || !sending_.empty();
 }
 
-void Engine::serve_ranks(const Deadline& deadline) {
+void TaskRunner::serve_ranks(const Deadline& deadline) {
   const PreciseNaps precise;
   Transport& transport = *setup_.transport;
   int64_t idle_since = now_ns();

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine.h"
 #include "heddle/runtime/affinity.h"
+#include "task_runner.h"
 
 namespace heddle {
 namespace {
@@ -21,7 +21,7 @@ std::span<std::byte> bytes_of(T& value) {
 
 }  // namespace
 
-void Engine::begin_intake() {
+void TaskRunner::begin_intake() {
   reset_stream(intake_stream_);
   closing_.store(false, std::memory_order_relaxed);
   called_ns_ = 0;
@@ -30,13 +30,13 @@ void Engine::begin_intake() {
   intake_ = true;
 }
 
-void Engine::serve_intake() {
+void TaskRunner::serve_intake() {
   const AffinityGuard bound(home_ >= 0 ? std::span<const int>(workers_[static_cast<size_t>(home_)]->cores)
                                        : std::span<const int>());
   serve(intake_stream_.deadline);
 }
 
-Status Engine::run_request(int index) {
+Status TaskRunner::run_request(int index) {
   RequestSlot& slot = *slots_[static_cast<size_t>(index)];
   slot.error.reset();
   slot.failed.store(false, std::memory_order_relaxed);
@@ -55,12 +55,12 @@ Status Engine::run_request(int index) {
   return error_ ? Status(*error_) : Status();
 }
 
-void Engine::end_intake_request(RequestSlot& slot) {
+void TaskRunner::end_intake_request(RequestSlot& slot) {
   slot.pending_end.store(0, std::memory_order_release);
   slot.pending_end.notify_one();
 }
 
-void Engine::end_intake() {
+void TaskRunner::end_intake() {
   if (setup_.transport != nullptr) {
     closing_.store(true, std::memory_order_release);
     return caller_box_.nudge();
@@ -74,12 +74,12 @@ void Engine::end_intake() {
 // Several ranks. Rank 0 sends each request's number and inputs to the other ranks; these send their outputs
 // and a report at its end. A slot is free when all ranks have reported.
 
-int32_t Engine::intake_tag(IntakeTag kind, const RequestSlot& slot) const {
+int32_t TaskRunner::intake_tag(IntakeTag kind, const RequestSlot& slot) const {
   return end_tag_ + (static_cast<int32_t>(kind) + 1) * slots() + slot.index;
 }
 
 // Rank 0. The number's memory must outlive the message.
-Status Engine::send_number(const RequestSlot& slot, const int64_t& number) {
+Status TaskRunner::send_number(const RequestSlot& slot, const int64_t& number) {
   Transport& transport = *setup_.transport;
   for (int to = 1; to < transport.size(); ++to) {
     HEDDLE_RETURN_IF_ERROR(transport.send(to, intake_tag(IntakeTag::kStart, slot),
@@ -88,14 +88,14 @@ Status Engine::send_number(const RequestSlot& slot, const int64_t& number) {
   return {};
 }
 
-Status Engine::await_start(RequestSlot& slot) {
+Status TaskRunner::await_start(RequestSlot& slot) {
   slot.missing = 1;
   return setup_.transport->receive(0, intake_tag(IntakeTag::kStart, slot), bytes_of(slot.number),
                                    end_token(slot));
 }
 
 // Rank 0. The memory of all these messages stays as it is until the other ranks have reported.
-Status Engine::start_on_ranks(RequestSlot& slot) {
+Status TaskRunner::start_on_ranks(RequestSlot& slot) {
   Transport& transport = *setup_.transport;
   const auto index = static_cast<size_t>(slot.index);
   slot.number = taken_in_.fetch_add(1, std::memory_order_relaxed);
@@ -119,7 +119,7 @@ Status Engine::start_on_ranks(RequestSlot& slot) {
   return {};
 }
 
-void Engine::start_here(RequestSlot& slot) {
+void TaskRunner::start_here(RequestSlot& slot) {
   slot.phase = Phase::kRuns;
   ++running_;
   start_request(slot, caller_, slot.number);
@@ -127,7 +127,7 @@ void Engine::start_here(RequestSlot& slot) {
 }
 
 // The request has ended on this rank.
-Status Engine::end_here(RequestSlot& slot) {
+Status TaskRunner::end_here(RequestSlot& slot) {
   if (first()) {
     slot.ending = true;
     arrived_.push_back(end_token(slot));
@@ -157,7 +157,7 @@ Status Engine::end_here(RequestSlot& slot) {
 }
 
 // No rank has work for the slot's request any more, or, on ranks other than 0, this one has not.
-void Engine::end_on_ranks(RequestSlot& slot) {
+void TaskRunner::end_on_ranks(RequestSlot& slot) {
   slot.phase = Phase::kWaits;
   slot.ending = false;
   --running_;
@@ -172,7 +172,7 @@ void Engine::end_on_ranks(RequestSlot& slot) {
   end_intake_request(slot);
 }
 
-Status Engine::take_intake_message(RequestSlot& slot) {
+Status TaskRunner::take_intake_message(RequestSlot& slot) {
   if (--slot.missing > 0) return {};
   if (slot.phase == Phase::kRuns) {
     end_on_ranks(slot);
@@ -202,7 +202,7 @@ Status Engine::take_intake_message(RequestSlot& slot) {
 }
 
 // Tokens are the slots' and, behind them, those of calls from each rank.
-void Engine::intake_message_arrived(int64_t number) {
+void TaskRunner::intake_message_arrived(int64_t number) {
   if (ranks_lost_) return;
   const int64_t caller = number - slots();
   Status taken = caller < 0 ? take_intake_message(*slots_[static_cast<size_t>(number)])
@@ -211,7 +211,7 @@ void Engine::intake_message_arrived(int64_t number) {
 }
 
 // Rank 0 calls the others once, when it is to stop: only their silence shows that they have ended.
-Status Engine::call_ranks() {
+Status TaskRunner::call_ranks() {
   called_ns_ = now_ns();
   for (int other = 1; other < setup_.transport->size(); ++other) {
     HEDDLE_RETURN_IF_ERROR(send_call(other));
@@ -220,21 +220,21 @@ Status Engine::call_ranks() {
   return {};
 }
 
-Status Engine::send_call(int to) {
+Status TaskRunner::send_call(int to) {
   return setup_.transport->send(to, intake_tag(IntakeTag::kCall, *slots_.front()), {}, Transport::kNoToken);
 }
 
-Status Engine::await_call(int from) {
+Status TaskRunner::await_call(int from) {
   return setup_.transport->receive(from, intake_tag(IntakeTag::kCall, *slots_.front()), {},
                                    end_token(*slots_.back()) + 1 + from);
 }
 
-Status Engine::call_arrived(int from) {
+Status TaskRunner::call_arrived(int from) {
   answered_[static_cast<size_t>(from)] = true;
   return first() ? Status() : send_call(from);
 }
 
-Status Engine::watch_ranks() {
+Status TaskRunner::watch_ranks() {
   const bool closing = closing_.load(std::memory_order_acquire);
   if (ranks_lost_) {
     if (first() ? closing : running_ == 0) end_stream();
@@ -255,7 +255,7 @@ Status Engine::watch_ranks() {
   return {};
 }
 
-Status Engine::serve_rank_intake(const CancelToken& stop) {
+Status TaskRunner::serve_rank_intake(const CancelToken& stop) {
   intake_stop_ = stop;
   answered_.assign(static_cast<size_t>(setup_.transport->size()), false);
   Status begun;

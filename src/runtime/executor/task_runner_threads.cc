@@ -1,10 +1,10 @@
-// The engine's threads (workers, the clock, and run()'s thread, which plays one of them) and the stream of
+// The task runner's threads (workers, the clock, and run()'s thread, which plays one of them) and the stream of
 // requests.
 #include <algorithm>
 #include <chrono>
 
-#include "engine.h"
 #include "heddle/runtime/affinity.h"
+#include "task_runner.h"
 
 namespace heddle {
 namespace {
@@ -26,7 +26,7 @@ void sleep_until_ns(int64_t when_ns) {
 
 }  // namespace
 
-Engine::Engine(EngineSetup setup)
+TaskRunner::TaskRunner(TaskRunnerSetup setup)
     : setup_(std::move(setup)), pool_used_(setup_.pool_limit.size()), pool_peak_(setup_.pool_limit.size()) {
   prepare_slots();
   if (setup_.close_gates) {
@@ -52,7 +52,7 @@ Engine::Engine(EngineSetup setup)
   reserved_list_.reserve(static_cast<size_t>(resources));
 }
 
-void Engine::prepare_slots() {
+void TaskRunner::prepare_slots() {
   for (const Program& program : setup_.programs)
     stride_ = std::max(stride_, static_cast<int32_t>(program.tasks.size()));
   int32_t next_tag = 1;
@@ -76,7 +76,7 @@ void Engine::prepare_slots() {
   end_tag_ = next_tag;
 }
 
-void Engine::prepare_workers() {
+void TaskRunner::prepare_workers() {
   for (const auto& cores : setup_.worker_cores) {
     workers_.push_back(std::make_unique<Worker>());
     workers_.back()->cores = cores;
@@ -117,7 +117,7 @@ void Engine::prepare_workers() {
   }
 }
 
-void Engine::reserve(Local& local) const {
+void TaskRunner::reserve(Local& local) const {
   const size_t tasks = static_cast<size_t>(stride_) * slots_.size();
   local.instant.reserve(tasks);
   local.ready.reserve(tasks);
@@ -125,7 +125,7 @@ void Engine::reserve(Local& local) const {
   local.ended.reserve(slots_.size());
 }
 
-Engine::~Engine() {
+TaskRunner::~TaskRunner() {
   quit_.store(true, std::memory_order_release);
   for (const auto& worker : workers_) {
     if (!worker->thread.joinable()) continue;
@@ -134,13 +134,13 @@ Engine::~Engine() {
   }
 }
 
-int64_t Engine::spin_ns(const Worker& worker, const Task* last) const {
+int64_t TaskRunner::spin_ns(const Worker& worker, const Task* last) const {
   const bool free = setup_.ordered ? (last != nullptr ? last->spin_after : worker.spin_first) : worker.alone;
   if (!free || done_.load(std::memory_order_acquire)) return 0;
   return static_cast<int64_t>(setup_.spin_us * 1000);
 }
 
-void Engine::worker_main(size_t index) {
+void TaskRunner::worker_main(size_t index) {
   Worker& worker = *workers_[index];
   const AffinityGuard bound(worker.cores);
   Local local;
@@ -161,19 +161,19 @@ void Engine::worker_main(size_t index) {
   }
 }
 
-void Engine::poll(const Deadline& deadline) {
+void TaskRunner::poll(const Deadline& deadline) {
   if (stopped() || !deadline.should_stop()) return;
   fail(Error(Code::kCancelled, deadline.cancelled() ? "the run was cancelled"
                                                     : "the run's deadline passed before it was done"));
 }
 
-void Engine::serve(const Deadline& deadline) {
+void TaskRunner::serve(const Deadline& deadline) {
   if (setup_.transport != nullptr) return serve_ranks(deadline);
   if (home_ >= 0) return serve_as_worker(*workers_[static_cast<size_t>(home_)], deadline);
   serve_clock(deadline);
 }
 
-void Engine::serve_as_worker(Worker& worker, const Deadline& deadline) {
+void TaskRunner::serve_as_worker(Worker& worker, const Deadline& deadline) {
   const Task* last = nullptr;
   while (!done_.load(std::memory_order_acquire)) {
     poll(deadline);
@@ -187,7 +187,7 @@ void Engine::serve_as_worker(Worker& worker, const Deadline& deadline) {
   }
 }
 
-void Engine::serve_clock(const Deadline& deadline) {
+void TaskRunner::serve_clock(const Deadline& deadline) {
   while (!done_.load(std::memory_order_acquire)) {
     poll(deadline);
     if (stopped()) drain_stopped(caller_);
@@ -205,7 +205,7 @@ void Engine::serve_clock(const Deadline& deadline) {
 }
 
 // Finishes due tasks; returns the next due time, or one far in the future.
-int64_t Engine::serve_due(Local& local) {
+int64_t TaskRunner::serve_due(Local& local) {
   while (true) {
     Due due{};
     {
@@ -228,7 +228,7 @@ int64_t Engine::serve_due(Local& local) {
   }
 }
 
-void Engine::add_due(Due due) {
+void TaskRunner::add_due(Due due) {
   bool first = false;
   {
     const std::lock_guard lock(clock_mutex_);
@@ -240,7 +240,7 @@ void Engine::add_due(Due due) {
 }
 
 // After a stop, tasks that wait for resources pass through.
-void Engine::drain_stopped(Local& local) {
+void TaskRunner::drain_stopped(Local& local) {
   {
     const std::lock_guard lock(arbiter_mutex_);
     local.now = now_ns();
@@ -256,7 +256,7 @@ void Engine::drain_stopped(Local& local) {
   drain(local);
 }
 
-void Engine::start_request(RequestSlot& slot, Local& local, int64_t request) {
+void TaskRunner::start_request(RequestSlot& slot, Local& local, int64_t request) {
   const Program& program = *slot.program;
   slot.request = request;
   if (stream_->fill) stream_->fill(request, slot.index);
@@ -290,7 +290,7 @@ void Engine::start_request(RequestSlot& slot, Local& local, int64_t request) {
   if (program.tasks.empty()) local.ended.push_back(slot.index);
 }
 
-void Engine::end_request(RequestSlot& slot, Local& local) {
+void TaskRunner::end_request(RequestSlot& slot, Local& local) {
   const Program& program = *slot.program;
   for (int32_t residency : program.held) release_residency(slot, residency);
   if (setup_.issuer != nullptr) {
@@ -332,14 +332,14 @@ void Engine::end_request(RequestSlot& slot, Local& local) {
   if (over) end_stream();
 }
 
-void Engine::end_stream() {
+void TaskRunner::end_stream() {
   done_.store(true, std::memory_order_release);
   caller_box_.nudge();
   if (home_ >= 0) workers_[static_cast<size_t>(home_)]->box.nudge();
 }
 
 // The first requests go to the slots in order, which follows the lanes' shares.
-void Engine::begin_stream(Local& local) {
+void TaskRunner::begin_stream(Local& local) {
   int64_t first = 0;
   {
     const std::lock_guard lock(stream_mutex_);
@@ -352,14 +352,14 @@ void Engine::begin_stream(Local& local) {
   drain(local);
 }
 
-void Engine::nudge_spinners() {
+void TaskRunner::nudge_spinners() {
   if (setup_.spin_us <= 0) return;
   for (const auto& worker : workers_) {
     if (worker->thread.joinable() && worker->spin_first) worker->box.nudge();
   }
 }
 
-void Engine::reset_stream(const StreamOptions& options) {
+void TaskRunner::reset_stream(const StreamOptions& options) {
   stream_ = &options;
   error_.reset();
   for (auto& used : pool_used_) used.store(0, std::memory_order_relaxed);
@@ -371,7 +371,7 @@ void Engine::reset_stream(const StreamOptions& options) {
   awaited_.clear();
 }
 
-Result<StreamResult> Engine::run(const StreamOptions& options) {
+Result<StreamResult> TaskRunner::run(const StreamOptions& options) {
   if (options.requests < 1)
     return Error(Code::kInvalidInput,
                  "a stream needs at least one request, not " + std::to_string(options.requests));

@@ -1,4 +1,4 @@
-// The ready-queue engine counts down dependencies and runs ready tasks, if possible on the thread that made
+// The task runner counts down dependencies and runs ready tasks, if possible on the thread that made
 // them ready (docs/runtime.md).
 #pragma once
 
@@ -24,7 +24,7 @@ struct PeerMemory {
   std::span<std::byte> memory;
 };
 
-struct EngineSetup {
+struct TaskRunnerSetup {
   const Plan* plan = nullptr;
   const Cluster* cluster = nullptr;
   std::vector<Program> programs;               // per lane
@@ -50,15 +50,15 @@ struct EngineSetup {
   DeviceIssuer* issuer = nullptr;  // null: no accelerators
 };
 
-class Engine {
+class TaskRunner {
  public:
-  explicit Engine(EngineSetup setup);
-  ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  explicit TaskRunner(TaskRunnerSetup setup);
+  ~TaskRunner();
+  TaskRunner(const TaskRunner&) = delete;
+  TaskRunner& operator=(const TaskRunner&) = delete;
 
   Result<StreamResult> run(const StreamOptions& options);
-  // Requests that come one by one (engine_intake.cc). Between begin_intake() and end_intake() one thread is
+  // Requests that come one by one (task_runner_intake.cc). Between begin_intake() and end_intake() one thread is
   // in serve_intake(), and any other may call run_request(), one call for each slot at a time.
   void begin_intake();
   void serve_intake();
@@ -170,7 +170,7 @@ class Engine {
   void serve(const Deadline& deadline);
   void serve_as_worker(Worker& worker, const Deadline& deadline);
   void serve_clock(const Deadline& deadline);
-  // Several ranks (engine_ranks.cc): run()'s thread is the clock and talks to the transport.
+  // Several ranks (task_runner_ranks.cc): run()'s thread is the clock and talks to the transport.
   void serve_ranks(const Deadline& deadline);
   void post_send(RequestSlot& slot, int32_t message, int32_t id, int32_t task);
   bool may_go(const Outgoing& o);
@@ -188,7 +188,7 @@ class Engine {
   void message_arrived(int32_t id);
   void lose_ranks(Error error);
   void give_up_messages();
-  // Intake over several ranks (engine_intake.cc).
+  // Intake over several ranks (task_runner_intake.cc).
   enum class IntakeTag { kStart, kInput, kOutput, kCall };
   bool first() const { return setup_.transport->rank() == 0; }
   int32_t intake_tag(IntakeTag kind, const RequestSlot& slot) const;
@@ -234,7 +234,7 @@ class Engine {
   void release_residency(RequestSlot& slot, int32_t residency);
   int64_t spin_ns(const Worker& worker, const Task* last) const;
 
-  EngineSetup setup_;
+  TaskRunnerSetup setup_;
   int32_t stride_ = 1;
   bool timed_ = false, tracks_memory_ = false;
   bool intake_ = false;  // changes only while no request is under way
