@@ -2,18 +2,20 @@
 # The library heddle_NAME from every .cc in the calling folder (and its sub-folders, but one); those ALONE are compiled
 # by themselves. Its public headers are include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an
 # upward include does not compile. QUICK compiles it with -O1, in two thirds of the time: for libraries that no
-# benchmark shows to be slower so, because they wait for engines, sockets and people. WHOLE compiles all its rooms as one
+# benchmark shows to be slower so, because they wait for engines, sockets and people. WHOLE compiles all rooms as one
 # file: for libraries that are seldom edited.
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
 
-# heddle_unity(TARGET [ALONE...])  Compiles each room of the target (the sources of one folder) as one file, except
-# ALONE: reading headers is most of the compile time. The names that sources of a room keep to themselves must differ.
+# heddle_unity(TARGET [WHOLE] [ALONE sources...])
+# Compiles each room of the target (the sources of one folder) as one file, except ALONE: reading headers is most of the compile time. The names that sources of a room keep to themselves must differ.
 # Sources still include what they use, for the sanitizer builds compile each by itself.
 function(heddle_unity target)
+  cmake_parse_arguments(UNITY "WHOLE" "" "ALONE" ${ARGN})
   if(NOT HEDDLE_UNITY)
     return()
   endif()
-  if(ARG_WHOLE)
+  set_source_files_properties(${UNITY_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(UNITY_WHOLE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     return()
   endif()
@@ -25,7 +27,6 @@ function(heddle_unity target)
     string(MAKE_C_IDENTIFIER "${room}" room)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${room}")
   endforeach()
-  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 function(heddle_library name)
@@ -51,7 +52,11 @@ function(heddle_library name)
   if(ARG_QUICK)
     target_compile_options(heddle_${name} PRIVATE -O1)
   endif()
-  heddle_unity(heddle_${name} ${ARG_ALONE})
+  set(whole "")
+  if(ARG_WHOLE)
+    set(whole WHOLE)
+  endif()
+  heddle_unity(heddle_${name} ${whole} ALONE ${ARG_ALONE})
 endfunction()
 
 # heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test, with

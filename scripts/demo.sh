@@ -31,15 +31,15 @@ $heddle run "$out/detector.plan.json" --input "$out/page.ppm" -o "$out/detector.
   --trace "$out/detector.trace.json"
 $heddle report "$out/detector.run.json" -o "$out/detector.html"
 
-say "Inception, a branching network: every planner on one problem"
-$heddle compare "$inception" --time-limit 500ms
+say "Inception, a branching network: a planner of each paper beside auto, on one problem"
+$heddle compare "$inception" --time-limit 500ms --planners auto,heft,hios-lp,moirai,cp-split,local-search
 
 engines=openvino
 [ ! -d "$site/onnxruntime" ] || engines=openvino,onnxruntime
 say "Inception for throughput: requests in flight on all cores, predicted beside measured, beside engines as they come"
 $heddle plan "$inception" --time-limit 1 --objective throughput -o "$out/inception.plan.json"
 $heddle verify "$out/inception.plan.json"
-$heddle run "$out/inception.plan.json" --recheck --versus "$engines" -o "$out/inception.run.json"
+$heddle run "$out/inception.plan.json" --versus "$engines" -o "$out/inception.run.json"
 $heddle explain "$out/inception.plan.json"
 $heddle report "$out/inception.run.json" -o "$out/inception.html"
 $heddle report "$out/inception.run.json" -o "$out/inception.svg"

@@ -18,7 +18,7 @@ void require(bool condition) {
 
 // Memory, colours and contiguity may be broken by ops that are dealt blindly, and an op may not run there.
 void deal(const heddle::Problem& problem, size_t first_device) {
-  heddle::Placement placement;
+  heddle::WorkloadPlacement placement;
   const size_t devices = problem.cluster->num_devices() - first_device;
   for (size_t v = 0; v < problem.graph->num_ops(); ++v)
     placement.device.emplace_back(first_device + v % devices);

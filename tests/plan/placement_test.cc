@@ -31,8 +31,8 @@ Json diamond() {
 Problem problem_of(const Json& json, const PlacementOptions& options) {
   return made(placement_workload_from_json(json, "diamond", options));
 }
-Placement placed(const std::vector<int32_t>& devices, const std::vector<int32_t>& pieces = {}) {
-  Placement placement;
+WorkloadPlacement placed(const std::vector<int32_t>& devices, const std::vector<int32_t>& pieces = {}) {
+  WorkloadPlacement placement;
   for (const int32_t d : devices) placement.device.emplace_back(d);
   placement.piece = pieces;
   return placement;
@@ -43,7 +43,7 @@ struct Judged {
   CheckReport report;
   double value = 0;  // in the files' unit
 };
-Judged judge(const Problem& problem, const Placement& placement) {
+Judged judge(const Problem& problem, const WorkloadPlacement& placement) {
   const Plan plan = made(plan_of_placement(problem, placement));
   Judged judged;
   judged.timeline = made(evaluate(problem, plan));
@@ -51,7 +51,7 @@ Judged judge(const Problem& problem, const Placement& placement) {
   judged.value = objective_us(problem, judged.timeline) / kPlacementUnitUs;
   return judged;
 }
-std::string finding(const Problem& problem, const Placement& placement) {
+std::string finding(const Problem& problem, const WorkloadPlacement& placement) {
   const auto judged = judge(problem, placement);
   if (judged.report.ok()) return "";
   const Finding& first = judged.report.findings[0];
@@ -80,7 +80,7 @@ TEST(Placement, CpusRunEverythingAtOnceForLatency) {
 
 TEST(Placement, PiecesOfOneAcceleratorRunInTheirOrder) {
   // {0} and {2,3} on accelerator 0, {1} on accelerator 1: 1 + 0.5; 0.5 + 2 + 0.5 = 4.5; 0.5 + 0.5 + 3 + 4.
-  const Placement split = placed({0, 1, 0, 0}, {0, 0, 1, 1});
+  const WorkloadPlacement split = placed({0, 1, 0, 0}, {0, 0, 1, 1});
   const Problem two = problem_of(diamond(), kTwoPieces);
   EXPECT_DOUBLE_EQ(judge(two, split).value, 12.5);
   EXPECT_EQ(finding(two, split), "");
@@ -231,8 +231,8 @@ std::vector<Row> reference_rows() {
 }
 
 // An expert's split, in the form of the workloads' authors. Ops of no device follow the others of their colour.
-Placement split_of(const Problem& p, const Json& json) {
-  Placement placement;
+WorkloadPlacement split_of(const Problem& p, const Json& json) {
+  WorkloadPlacement placement;
   placement.device.resize(p.graph->num_ops());
   std::map<int32_t, DeviceId> of_colour;
   const auto read = [&](const char* key, DeviceKind kind) {
@@ -257,7 +257,7 @@ Placement split_of(const Problem& p, const Json& json) {
 }
 
 // Training without a file of its own follows the split for inference.
-Placement expert(const Problem& problem, const std::string& folder, const std::string& workload) {
+WorkloadPlacement expert(const Problem& problem, const std::string& folder, const std::string& workload) {
   auto path = folder + "human-experts/" + workload + "_expert.json";
   if (!file_exists(path))
     path =
@@ -275,7 +275,7 @@ TEST(Placement, ReproducesThePublicValues) {
     const bool is_expert = row.peer == "repo:human expert";
     if (is_expert) json["maxFPGAs"] = 6;  // which the experts assume everywhere
     const Problem p = problem_of(json, row.setting == "latency" ? kLatency : kStream);
-    Placement placement;
+    WorkloadPlacement placement;
     const DeviceId cpu = p.cluster->find_device(row.setting == "latency" ? "cpus" : "cpu0");
     placement.device.assign(p.graph->num_ops(), cpu);
     if (is_expert) placement = expert(p, folder, row.workload);

@@ -145,7 +145,7 @@ inline double best_placement_us(const Problem& problem) {
   Evaluator evaluator(problem);
   for_each_dealing(problem.graph->num_ops(), static_cast<int32_t>(problem.cluster->num_devices()),
                    [&](const std::vector<int32_t>& devices) {
-                     Placement placement;
+                     WorkloadPlacement placement;
                      for (const int32_t d : devices) placement.device.emplace_back(d);
                      const auto plan = plan_of_placement(problem, placement);
                      if (!plan.ok()) return;

@@ -18,7 +18,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr Verb kParts[] = {
+constexpr Verb kFleetParts[] = {
     {"plan", "plan pools of pipelines for every model of a fleet", setup_fleet_plan},
     {"compare", "compare several planners on one fleet", setup_fleet_compare},
     {"explain", "explain a plan, and what one more device of each class would bring", setup_fleet_explain},
@@ -244,6 +244,6 @@ std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {
 
 RunFn setup_fleet_planners(Command&) { return run_fleet_planners; }
 
-RunFn setup_fleet(Command& command) { return command.subverbs(kParts); }
+RunFn setup_fleet(Command& command) { return command.subverbs(kFleetParts); }
 
 }  // namespace heddle::cli

@@ -210,7 +210,7 @@ RunFn setup_switch(Command& command) {
   return [o](const Invocation& invocation) { return run_switch(*o, invocation); };
 }
 
-constexpr Verb kParts[] = {
+constexpr Verb kServerParts[] = {
     {"status", "show a served fleet's models, pools and their use", setup_status},
     {"add", "add devices to a served fleet", setup_add},
     {"remove", "remove devices from a served fleet after draining them", setup_remove},
@@ -221,6 +221,6 @@ constexpr Verb kParts[] = {
 
 }  // namespace
 
-RunFn setup_server(Command& command) { return command.subverbs(kParts); }
+RunFn setup_server(Command& command) { return command.subverbs(kServerParts); }
 
 }  // namespace heddle::cli

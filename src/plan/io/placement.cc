@@ -14,7 +14,7 @@ bool is_cpu(const Problem& problem, DeviceId d) {
 
 // Throughput: ops of one device with as many changes of device on some way to them. Every edge leads to the same
 // group or to one with more changes, so that the groups have an order.
-std::vector<size_t> changes_before(const Problem& problem, const Placement& placement) {
+std::vector<size_t> changes_before(const Problem& problem, const WorkloadPlacement& placement) {
   std::vector<size_t> changes(problem.graph->num_ops(), 0);
   for (const OpId v : problem.graph->topological_order()) {
     for (const OpId u : problem.graph->predecessors(v)) {
@@ -32,7 +32,7 @@ struct Groups {
   std::vector<std::pair<size_t, size_t>> follows;
 };
 
-Groups group_ops(const Problem& problem, const Placement& placement) {
+Groups group_ops(const Problem& problem, const WorkloadPlacement& placement) {
   const size_t n = problem.graph->num_ops();
   const bool latency = problem.objective == Objective::kLatency;
   const auto changes = latency ? std::vector<size_t>() : changes_before(problem, placement);
@@ -94,7 +94,7 @@ std::string segment_name(const Problem& problem, const std::vector<OpId>& ops) {
 
 }  // namespace
 
-Result<Plan> plan_of_placement(const Problem& problem, const Placement& placement) {
+Result<Plan> plan_of_placement(const Problem& problem, const WorkloadPlacement& placement) {
   const size_t n = problem.graph->num_ops();
   if (placement.device.size() != n || (!placement.piece.empty() && placement.piece.size() != n))
     return invalid_input("the placement is for " + std::to_string(placement.device.size()) +

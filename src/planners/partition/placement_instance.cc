@@ -83,7 +83,7 @@ Result<PlacementInstance> PlacementInstance::make(const Problem& problem) {
 }
 
 Result<Plan> PlacementInstance::plan_of(const PlacementSplit& split) const {
-  Placement placement;
+  WorkloadPlacement placement;
   placement.piece = split.piece;
   for (const int32_t d : split.device) placement.device.push_back(devices_[static_cast<size_t>(d)]);
   return plan_of_placement(*problem_, placement);

@@ -1,4 +1,4 @@
-// What the program does, line by line on standard error: the log of servers, and the lines of --verbose.
+// Lines about the work of the program on standard error: the log of servers, and the lines of --verbose.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The terminal behind standard output and error: its width, and colours where they help a reader.
+// The terminal behind standard output and error: its width, and colours that help a reader.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ Result<Problem> placement_workload_from_json(const Json& json, const std::string
 Result<Problem> read_placement_workload(const std::string& path, const PlacementOptions& options);
 
 // Where each op of such a problem runs.
-struct Placement {
+struct WorkloadPlacement {
   std::vector<DeviceId> device;
   // kLatency: which segment of its accelerator, in their order from 0. Empty: all are in the first.
   std::vector<int32_t> piece;
@@ -45,6 +45,6 @@ struct Placement {
 
 // The plan that places ops so. kLatency: the pieces are segments, ops on CPUs are alone. kThroughput: as few
 // segments as an order of them allows. Fails when pieces wait for each other. O((V + E) log V).
-Result<Plan> plan_of_placement(const Problem& problem, const Placement& placement);
+Result<Plan> plan_of_placement(const Problem& problem, const WorkloadPlacement& placement);
 
 }  // namespace heddle

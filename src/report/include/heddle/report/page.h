@@ -1,4 +1,4 @@
-// What Heddle's pages have in common: style, head and tiles. A page is one file that fetches nothing.
+// The common parts of Heddle's pages: style, head and tiles. A page is one file that fetches nothing.
 #pragma once
 
 #include <string>
