@@ -7,8 +7,9 @@
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
 
 # heddle_unity(TARGET [WHOLE] [ALONE sources...])
-# Compiles each room of the target (the sources of one folder) as one file, except ALONE: reading headers is most of the compile time. The names that sources of a room keep to themselves must differ.
-# Sources still include what they use, for the sanitizer builds compile each by itself.
+# Compiles each room of the target (the sources of one folder) as one file, except ALONE: reading headers is most of the
+# compile time. The names that sources of a room keep to themselves must differ. Sources still
+# include what they use, for the sanitizer builds compile each by itself.
 function(heddle_unity target)
   cmake_parse_arguments(UNITY "WHOLE" "" "ALONE" ${ARGN})
   if(NOT HEDDLE_UNITY)
