@@ -61,7 +61,8 @@ function(heddle_library name)
 endfunction()
 
 # heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test, with
-# HEDDLE_TEST_PROPERTIES beside the usual ones.
+# HEDDLE_TEST_PROPERTIES beside the usual ones. Nothing runs beside those of HEDDLE_TESTS_ALONE (GoogleTest's filter),
+# which live with real clocks.
 function(heddle_test folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
   foreach(dependency ${ARGN})
@@ -80,6 +81,11 @@ function(heddle_test folder)
   target_compile_definitions(${folder}_tests PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${folder}_tests PRIVATE heddle_options ${ARGN} GTest::gmock GTest::gtest_main)
   heddle_unity(${folder}_tests)
-  gtest_discover_tests(${folder}_tests TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 300 ${HEDDLE_TEST_PROPERTIES})
+  set(usual TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60)
+  set(properties PROPERTIES TIMEOUT 300 ${HEDDLE_TEST_PROPERTIES})
+  if(HEDDLE_TESTS_ALONE)
+    gtest_discover_tests(${folder}_tests ${usual} TEST_FILTER ${HEDDLE_TESTS_ALONE} ${properties} RUN_SERIAL ON)
+    set(usual ${usual} TEST_FILTER -${HEDDLE_TESTS_ALONE})
+  endif()
+  gtest_discover_tests(${folder}_tests ${usual} ${properties})
 endfunction()

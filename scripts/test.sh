@@ -27,13 +27,4 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
 plain=()
 if [ "$preset" = tsan ]; then plain=(setarch "$(uname -m)" -R); fi
-run() { "${plain[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error "$@"; }
-failed=$folder/Testing/Temporary/LastTestsFailed.log
-rm -f "$failed"  # of an earlier run
-run -j "${TEST_JOBS:-2}" "$@" && exit 0
-# Tests of servers, workers, ranks and emulated devices' times live with real clocks and ports. Those that failed beside
-# others count as passed only when they pass alone; which these are stands above. Any other failure stays one.
-clocks='serve\.|cli\.RanksCli\.|runtime\.(EmulatedCold|Ranks\.EmulatedTimelines)'
-if [ ! -s "$failed" ] || grep -qvE "^[0-9]+:($clocks)" "$failed"; then exit 8; fi
-echo "test: those that failed run once more, alone"
-run -j 1 --rerun-failed
+"${plain[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "${TEST_JOBS:-2}" "$@"
