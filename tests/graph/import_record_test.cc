@@ -174,6 +174,17 @@ TEST_F(ImportRecords, CoverEveryChunkOfLargeFiles) {
   }
 }
 
+TEST_F(ImportRecords, InFoldersThatOthersWriteToAreIgnored) {
+  const auto path = add_weight(1);
+  EXPECT_TRUE(is_tried(path));
+  fs::permissions(markers(), fs::perms::others_write, fs::perm_options::add);
+  forget();
+  EXPECT_TRUE(is_tried(path));
+  fs::permissions(markers(), fs::perms::others_write, fs::perm_options::remove);
+  forget();
+  EXPECT_FALSE(is_tried(path));
+}
+
 TEST_F(ImportRecords, ThatCannotBeWrittenOnlyCostATrial) {
   const auto path = add_weight(1);
   keep_imports_in(files_.write("file", "") + "/imported");

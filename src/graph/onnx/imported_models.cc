@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -33,10 +36,17 @@ std::string marker(uint64_t key) {
   return imports().folder.empty() ? "" : imports().folder + "/" + hex64(key);
 }
 
+// Without HOME the cache lies in the folder of temporary files, where others could make it first.
+bool is_own_folder(const std::filesystem::path& folder) {
+  struct stat info {};
+  return ::stat(folder.c_str(), &info) == 0 && (info.st_uid == ::geteuid() || info.st_uid == 0) &&
+         (info.st_mode & S_IWOTH) == 0;
+}
+
 // The digest in a marker file; empty if there is none. Markers of earlier releases are empty.
 std::string marked(const std::string& path) {
   constexpr int64_t kMostBytes = 256;
-  if (path.empty()) return "";
+  if (path.empty() || !is_own_folder(std::filesystem::path(path).parent_path())) return "";
   auto text = read_file(path, kMostBytes);
   return text.ok() ? std::move(*text) : "";
 }

@@ -35,7 +35,11 @@ constexpr size_t kWorthAThread = 16 << 20;
 // An import that leaves the weights in the file takes about 30 ms, whatever their size; SHA-256 as long for this.
 constexpr size_t kMostMappedBytesRecorded = 64 << 20;
 
-int64_t physical_memory() { return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE); }
+// Files may be sparse, so their size alone is no limit.
+int64_t probe_memory(int64_t model_bytes) {
+  const int64_t machine = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  return std::min(kProbeMemory + 2 * std::min(model_bytes, machine), std::max(kProbeMemory, machine / 4 * 3));
+}
 
 std::string lower_extension(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
@@ -177,7 +181,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   std::string trial = "without a trial, since it was imported before";
   if (!record.has()) {
     internal::ProbeLimits limits;
-    limits.memory_bytes = kProbeMemory + 2 * std::min(examined.bytes, physical_memory());
+    limits.memory_bytes = probe_memory(examined.bytes);
     const Stopwatch watch;
     record.start();
     HEDDLE_RETURN_IF_ERROR(internal::probe(
