@@ -1,4 +1,4 @@
-"""MkDocs hook: README.md and CHANGELOG.md are pages of the site, and links that leave docs/ lead to the repository."""
+"""MkDocs hook: README, CHANGELOG and SECURITY are pages, and links that leave docs/ lead to the repository."""
 
 import re
 from pathlib import Path
@@ -6,13 +6,16 @@ from pathlib import Path
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parent.parent
-PAGES = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
+PAGES = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
 
 
 def on_files(files, config):
     for page, source in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=re.sub(r"\]\(docs/", "](", text)))
+        text = re.sub(r"\]\(docs/", "](", text)
+        for other, file in PAGES.items():
+            text = text.replace(f"]({file})", f"]({other})")
+        files.append(File.generated(config, page, content=text))
     return files
 
 

@@ -1,4 +1,4 @@
-"""Checks of README, CHANGELOG and docs. Usage: check_docs.py ROOT CHECK; exit status 1 when something is wrong.
+"""Checks of README, CHANGELOG, SECURITY, docs. Usage: check_docs.py ROOT CHECK; exit status 1 when something is wrong.
 
 prose      sentences of at most 25 words, no banned word, "if" for conditions, nouns as subjects
 proselint  the rules of proselint, but for those in PROSELINT_OFF
@@ -131,7 +131,7 @@ def blocks_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def pages(root: Path) -> list[Path]:
-    return [root / "README.md", root / "CHANGELOG.md", *sorted((root / "docs").rglob("*.md"))]
+    return [root / "README.md", root / "CHANGELOG.md", root / "SECURITY.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def prose_problems(text: str) -> list[tuple[int, str]]:
@@ -188,7 +188,7 @@ def check_proselint(root: Path) -> list[str]:
 
 def check_nav(root: Path) -> list[str]:
     listed = re.findall(r"([\w/.-]+\.md)\s*$", (root / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    made = {"index.md", "changelog.md"}  # scripts/site_pages.py
+    made = {"index.md", "changelog.md", "security.md"}  # scripts/site_pages.py
     there = {path.relative_to(root / "docs").as_posix() for path in (root / "docs").rglob("*.md")} | made
     problems = [f"mkdocs.yml has no place for docs/{page}" for page in sorted(there - set(listed))]
     problems += [f"mkdocs.yml: there is no docs/{page}" for page in sorted(set(listed) - there)]

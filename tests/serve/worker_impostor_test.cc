@@ -15,6 +15,7 @@
 #include "serve_process.h"
 #include "worker.grpc.pb.h"
 #include "workers/feature_maps.h"
+#include "workers/protocol_version.h"
 #include "workers/worker_proof.h"
 
 namespace heddle {
@@ -84,6 +85,7 @@ class Impostor final : public worker::Worker::Service, public worker::Registry::
     while (stream->Read(&message)) {
       seen.note(message);
       worker::FromWorker back;
+      back.set_version(kWorkerProtocol);
       if (message.has_hello()) {
         *back.mutable_challenge() = answer(message.hello());
       } else {
@@ -210,6 +212,7 @@ TEST_F(Impostors, CannotAnswerBySomebodyElse) {
     grpc::ClientContext context;
     const auto stream = stub->Session(&context);
     worker::ToWorker message;
+    message.set_version(kWorkerProtocol);
     *message.mutable_hello() = hello;
     stream->Write(message);
     worker::FromWorker back;
@@ -229,6 +232,7 @@ TEST_F(Impostors, AsServersAreRefusedByWorkers) {
     grpc::ClientContext context;
     const auto stream = stub->Session(&context);
     worker::ToWorker message;
+    message.set_version(kWorkerProtocol);
     worker::FromWorker back;
     if (hello) {
       message.mutable_hello()->set_nonce(fresh_nonce());

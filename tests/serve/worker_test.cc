@@ -9,6 +9,7 @@
 #include "serve_support.h"
 #include "worker.grpc.pb.h"
 #include "workers/feature_maps.h"
+#include "workers/protocol_version.h"
 
 namespace heddle {
 namespace {
@@ -22,6 +23,7 @@ class WorkerTest : public testing::Test {
   struct Session {
     explicit Session(worker::Worker::Stub& stub, uint64_t epoch) : stream(stub.Session(&context)) {
       worker::ToWorker open;
+      open.set_version(kWorkerProtocol);
       open.mutable_open()->set_epoch(epoch);
       open.mutable_open()->set_lease_s(30);
       stream->Write(open);
@@ -84,6 +86,7 @@ class WorkerTest : public testing::Test {
     grpc::ClientContext context;
     const auto writer = stub_->Feature(&context);
     worker::FeatureChunk chunk;
+    chunk.set_version(kWorkerProtocol);
     chunk.set_batch(batch);
     chunk.set_device(device);
     chunk.set_bytes(bytes);
@@ -184,7 +187,9 @@ TEST_F(WorkerTest, TheNewestServerHasIt) {
   EXPECT_EQ(worker_->counters().sessions, 2U);
   grpc::ClientContext context;
   const auto stream = stub_->Session(&context);
-  stream->Write(load());  // not Open
+  auto message = load();  // not Open
+  message.set_version(kWorkerProtocol);
+  stream->Write(message);
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 

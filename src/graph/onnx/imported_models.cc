@@ -1,23 +1,27 @@
-// Record of models imported before: these need no trial in a separate process.
-#include <bit>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
 #include <filesystem>
+#include <map>
 #include <mutex>
-#include <openvino/core/version.hpp>
 #include <set>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "heddle/base/file.h"
 #include "heddle/base/hash.h"
-#include "heddle/graph/model.h"
 #include "heddle/graph/model_content.h"
-#include "model_impl.h"
+#include "import_digest.h"
+#include "import_record.h"
 
 namespace heddle {
 namespace {
 
 struct Imports {
   std::mutex mutex;
-  std::set<uint64_t> keys;
+  std::map<uint64_t, std::string> digests;
   std::string folder;
 };
 
@@ -32,54 +36,96 @@ std::string marker(uint64_t key) {
   return imports().folder.empty() ? "" : imports().folder + "/" + hex64(key);
 }
 
+// Without HOME the cache lies in the folder of temporary files, where others could make it first.
+bool is_own_folder(const std::filesystem::path& folder) {
+  struct stat info {};
+  return ::stat(folder.c_str(), &info) == 0 && (info.st_uid == ::geteuid() || info.st_uid == 0) &&
+         (info.st_mode & S_IWOTH) == 0;
+}
+
+// The digest in a marker file; empty if there is none. Markers of earlier releases are empty.
+std::string marked(const std::string& path) {
+  constexpr int64_t kMostBytes = 256;
+  if (path.empty() || !is_own_folder(std::filesystem::path(path).parent_path())) return "";
+  auto text = read_file(path, kMostBytes);
+  return text.ok() ? std::move(*text) : "";
+}
+
+std::set<std::string> noted_imports(uint64_t key) {
+  std::set<std::string> noted = {marked(marker(key))};
+  {
+    const std::lock_guard lock(imports().mutex);
+    if (const auto it = imports().digests.find(key); it != imports().digests.end()) noted.insert(it->second);
+  }
+  noted.erase("");
+  return noted;
+}
+
+// Replaces what was noted under the key.
+void note_import(uint64_t key, const std::string& digest) {
+  {
+    const std::lock_guard lock(imports().mutex);
+    imports().digests[key] = digest;
+  }
+  const std::string path = marker(key);
+  if (path.empty() || marked(path) == digest) return;
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  // If writing fails, the next process tries the model again: slower, otherwise harmless.
+  (void)write_file_atomic(path, digest);
+}
+
+std::string kind_of(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension;
+}
+
 }  // namespace
 
 void keep_imports_in(const std::string& folder) {
   const std::lock_guard lock(imports().mutex);
   imports().folder = folder;
+  imports().digests.clear();
 }
 
 namespace internal {
 
-uint64_t import_key(uint64_t file_hash, const ImportOptions& options) {
-  Hasher hasher;
-  // Increase this when models are passed to OpenVINO in a different way.
-  constexpr uint64_t kImporter = 1;
-  hasher.number(kImporter).number(file_hash).text(ov::get_openvino_version().buildNumber);
-  for (const auto& [name, shape] : options.shapes) {
-    hasher.text(name).number(shape.size());
-    for (const int64_t d : shape) hasher.number(static_cast<uint64_t>(d));
-  }
-  for (const auto& [name, values] : options.values) {
-    hasher.text(name).number(values.size());
-    for (const double v : values) hasher.number(std::bit_cast<uint64_t>(v));
-  }
-  hasher.number(options.batch ? static_cast<uint64_t>(*options.batch) + 1 : 0);
-  hasher.number(static_cast<uint64_t>(options.split_bytes));
-  return hasher.value();
+ImportRecord::ImportRecord(const ImportInputs& inputs, const ImportOptions& options)
+    : inputs_(inputs),
+      recipe_(import_recipe(kind_of(inputs.path), options)),
+      state_(files_state(inputs.path, inputs.others)),
+      key_(Hasher().text(recipe_).number(inputs.file_hash).value()) {}
+
+bool ImportRecord::has() {
+  if (!inputs_.recorded) return false;
+  const auto noted = noted_imports(key_);
+  if (noted.empty()) return false;
+  compute();
+  return noted.contains(digest_);
 }
 
-bool was_imported(uint64_t key) {
-  {
-    const std::lock_guard lock(imports().mutex);
-    if (imports().keys.contains(key)) return true;
+void ImportRecord::start() {
+  if (!inputs_.recorded || !digest_.empty()) return;
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { compute(stop); });
+  } catch (const std::system_error&) {
+    compute();
   }
-  const std::string path = marker(key);
-  std::error_code error;
-  return !path.empty() && std::filesystem::is_regular_file(path, error);
 }
 
-void note_imported(uint64_t key) {
-  {
-    const std::lock_guard lock(imports().mutex);
-    if (!imports().keys.insert(key).second) return;
-  }
-  const std::string path = marker(key);
-  std::error_code error;
-  if (path.empty() || std::filesystem::exists(path, error)) return;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  // If writing fails, the next process tries the model again: slower, otherwise harmless.
-  (void)write_file_atomic(path, "");
+void ImportRecord::note() {
+  if (thread_.joinable()) thread_.join();
+  // Files that changed since the trial may not be those that were tried.
+  if (digest_.empty() || !inputs_.file.is_still(inputs_.path) ||
+      files_state(inputs_.path, inputs_.others) != state_)
+    return;
+  note_import(key_, digest_);
+}
+
+void ImportRecord::compute(const std::stop_token& stop) {
+  auto digest = import_digest(recipe_, inputs_.file.bytes(), inputs_.others, stop);
+  if (digest.ok()) digest_ = std::move(*digest);
 }
 
 }  // namespace internal

@@ -2,11 +2,13 @@
 #include "heddle/graph/model.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <openvino/core/version.hpp>
 #include <thread>
 
@@ -19,6 +21,7 @@
 #include "heddle/base/stopwatch.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/model_content.h"
+#include "import_record.h"
 #include "model_impl.h"
 #include "onnx_check.h"
 #include "openvino_reader.h"
@@ -29,6 +32,14 @@ namespace {
 // In addition to the weights, which are mapped or copied once.
 constexpr int64_t kProbeMemory = int64_t{4} << 30;
 constexpr size_t kWorthAThread = 16 << 20;
+// An import that leaves the weights in the file takes about 30 ms, whatever their size; SHA-256 as long for this.
+constexpr size_t kMostMappedBytesRecorded = 64 << 20;
+
+// Files may be sparse, so their size alone is no limit.
+int64_t probe_memory(int64_t model_bytes) {
+  const int64_t machine = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  return std::min(kProbeMemory + 2 * std::min(model_bytes, machine), std::max(kProbeMemory, machine / 4 * 3));
+}
 
 std::string lower_extension(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
@@ -46,24 +57,32 @@ std::string folder_of(const std::string& path) {
 // Results of reading the file, apart from its conversion.
 struct Examined {
   std::optional<internal::OnnxContent> onnx;
-  int64_t bytes = 0;  // with external data or weights
+  int64_t bytes = 0;                          // with external data or weights
+  std::map<std::string, std::string> others;  // the model's other files: path by name
+  bool all_files = true;                      // `others` has all of them
   uint64_t hash = 0;
 };
 
-// Checks the file's structure. Returns the size of the model's other files.
-Result<int64_t> check_file(const std::string& path, std::string_view bytes,
-                           const internal::InputValues& values, std::optional<internal::OnnxContent>& onnx) {
+// Checks the file's structure and finds the model's other files.
+Status check_file(const std::string& path, std::string_view bytes, const internal::InputValues& values,
+                  Examined& e) {
   static constexpr std::array<std::string_view, 5> kOthers = {".xml", ".pdmodel", ".pb", ".tflite", ".json"};
+  namespace fs = std::filesystem;
   const std::string extension = lower_extension(path);
+  e.bytes = static_cast<int64_t>(bytes.size());
   if (extension == ".onnx") {
-    HEDDLE_ASSIGN_OR_RETURN(onnx, internal::read_onnx(bytes, values));
-    HEDDLE_ASSIGN_OR_RETURN(const int64_t others, internal::check_onnx(onnx->model, folder_of(path)));
-    if (onnx->rewritten != nullptr && others > 0)
+    HEDDLE_ASSIGN_OR_RETURN(e.onnx, internal::read_onnx(bytes, values));
+    HEDDLE_ASSIGN_OR_RETURN(const auto files, internal::check_onnx(e.onnx->model, folder_of(path)));
+    for (const auto& [location, size] : files) {
+      e.others[location] = fs::path(folder_of(path)) / location;
+      if (__builtin_add_overflow(e.bytes, size, &e.bytes)) return invalid_input("its files are too large");
+    }
+    if (e.onnx->rewritten != nullptr && !files.empty())
       return unsupported(
           values.empty()
               ? "has functions, and weights in other files; inline the functions first (onnx.inliner)"
               : "has weights in other files; --value needs them in the .onnx file");
-    return others;
+    return {};
   }
   if (!values.empty()) return unsupported("--value is for inputs of .onnx files only");
   if (std::find(kOthers.begin(), kOthers.end(), extension) == kOthers.end()) {
@@ -71,17 +90,22 @@ Result<int64_t> check_file(const std::string& path, std::string_view bytes,
                        " is not known; expected .onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
   }
   if (bytes.empty()) return invalid_input("the file is empty");
-  // The weights file is the only other file of an OpenVINO model.
+  // The weights beside models of OpenVINO and PaddlePaddle. Of TensorFlow's many files only the first is known.
+  const auto beside = [&path](const char* other) { return fs::path(path).replace_extension(other).string(); };
   std::error_code error;
-  const auto size = std::filesystem::file_size(std::filesystem::path(path).replace_extension(".bin"), error);
-  return error ? 0 : static_cast<int64_t>(size);
+  for (const char* const other : {".bin", ".pdiparams"})
+    if (fs::exists(beside(other), error)) e.others[other] = beside(other);
+  e.all_files = !fs::exists(beside(".index"), error);
+  const auto weights = fs::file_size(beside(".bin"), error);
+  if (!error && __builtin_add_overflow(e.bytes, static_cast<int64_t>(weights), &e.bytes))
+    return invalid_input("its files are too large");
+  return {};
 }
 
 Result<Examined> examine(const std::string& path, const MappedFile& file,
                          const internal::InputValues& values = {}) {
   Examined e;
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t other_bytes, check_file(path, file.bytes(), values, e.onnx));
-  e.bytes = static_cast<int64_t>(file.bytes().size()) + other_bytes;
+  HEDDLE_RETURN_IF_ERROR(check_file(path, file.bytes(), values, e));
   // Faulting in a page takes as long as hashing it, and both are a large part of a big model's import.
   std::thread ahead;
   if (file.bytes().size() >= kWorthAThread) ahead = std::thread([&file] { file.populate(); });
@@ -92,9 +116,7 @@ Result<Examined> examine(const std::string& path, const MappedFile& file,
 }
 
 // True when the whole model is in this one file.
-bool is_alone(const Examined& examined, const MappedFile& file) {
-  return examined.bytes == static_cast<int64_t>(file.bytes().size());
-}
+bool is_alone(const Examined& examined) { return examined.others.empty() && examined.all_files; }
 
 std::vector<std::string> notes_about(const std::vector<std::string>& assumed, const Graph& graph,
                                      const std::vector<SizedOutput>& sized) {
@@ -118,7 +140,7 @@ void prepare_import() { internal::load_onnx_frontend(); }
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes) {
   HEDDLE_ASSIGN_OR_RETURN(const auto file, with_context(MappedFile::open(path, max_file_bytes), path));
   HEDDLE_ASSIGN_OR_RETURN(const auto examined, with_context(examine(path, file), path));
-  return ModelContent{examined.hash, is_alone(examined, file)};
+  return ModelContent{examined.hash, is_alone(examined)};
 }
 
 Model::Model() = default;
@@ -142,7 +164,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   std::string source = path;
   if (onnx != nullptr && examined.onnx->rewritten != nullptr) {
     hollow = examined.onnx->rewritten.get();
-  } else if (options.map_weights && onnx != nullptr && is_alone(examined, file)) {
+  } else if (options.map_weights && onnx != nullptr && is_alone(examined)) {
     std::error_code error;
     const auto real = std::filesystem::canonical(path, error);
     if (error) return Error(Code::kIo, "cannot be found any more: " + error.message());
@@ -154,19 +176,21 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   std::shared_ptr<Model> model(new Model());
   auto impl = std::make_shared<Impl>();
   // OpenVINO's importer is native code over untrusted data: run it in a child process first.
-  const uint64_t key = internal::import_key(examined.hash, options);
+  const bool recorded = examined.all_files && (!skeleton || file.bytes().size() <= kMostMappedBytesRecorded);
+  internal::ImportRecord record({path, file, examined.hash, examined.others, recorded}, options);
   std::string trial = "without a trial, since it was imported before";
-  if (!internal::was_imported(key)) {
+  if (!record.has()) {
     internal::ProbeLimits limits;
-    limits.memory_bytes = kProbeMemory + 2 * examined.bytes;
+    limits.memory_bytes = probe_memory(examined.bytes);
     const Stopwatch watch;
+    record.start();
     HEDDLE_RETURN_IF_ERROR(internal::probe(
         [&] {
           auto converted = internal::read_openvino(source, options, onnx, hollow);
-          Impl trial;
+          Impl tried;
           if (!converted) return;
           if (options.split_bytes > 0) internal::split_weights(*converted->model, options.split_bytes);
-          (void)internal::make_graph(converted->model, path, onnx, trial);
+          (void)internal::make_graph(converted->model, path, onnx, tried);
         },
         limits));
     trial = "after a trial in a child process of " + format_us(1e6 * watch.seconds());
@@ -192,7 +216,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   // The importer mapped the file by path, so check that the path still names the same file.
   if (hollow != nullptr && !file.is_still(path))
     return invalid_input("was changed while it was read; try again");
-  internal::note_imported(key);
+  record.note();
   log_debug([&] {
     return fmt::format("{}: imported by OpenVINO {} in {} {}; {}", path,
                        ov::get_openvino_version().buildNumber, format_us(1e6 * watch.seconds()), trial,

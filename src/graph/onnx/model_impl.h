@@ -112,12 +112,5 @@ struct ProbeLimits {
 // a lock at the fork, the probe is repeated. If that fails too, the result is unknown and counts as success.
 Status probe(const std::function<void()>& work, const ProbeLimits& limits);
 
-// Models imported before need no probe. Equal keys mean equal imports: they cover the file's content, the
-// options and the importer's release.
-uint64_t import_key(uint64_t file_hash, const ImportOptions& options);
-// Imported by this process, or by one that shares the folder of imports. Thread-safe.
-bool was_imported(uint64_t key);
-void note_imported(uint64_t key);
-
 }  // namespace internal
 }  // namespace heddle

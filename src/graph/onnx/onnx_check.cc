@@ -18,7 +18,7 @@ class Checker {
   Checker(const OnnxModel& model, std::string folder) : model_(model), files_(std::move(folder)) {}
 
   Status model();
-  int64_t external_bytes() const { return files_.total_bytes(); }
+  const FileSizes& external_files() const { return files_.sizes(); }
 
  private:
   Status opsets();
@@ -251,10 +251,10 @@ Status Checker::model() {
 
 }  // namespace
 
-Result<int64_t> check_onnx(const OnnxModel& model, const std::string& folder) {
+Result<FileSizes> check_onnx(const OnnxModel& model, const std::string& folder) {
   Checker checker(model, folder);
   HEDDLE_RETURN_IF_ERROR(checker.model());
-  return checker.external_bytes();
+  return checker.external_files();
 }
 
 }  // namespace heddle::internal

@@ -9,9 +9,11 @@
 
 namespace heddle::internal {
 
+using FileSizes = std::map<std::string, int64_t>;  // by location, as the model has it
+
 // Checks names, wiring, operators, types, sizes and external data. External data must lie in `folder`, the
-// model's. Returns the total size of the external files, each counted once. O(size of the structure).
-Result<int64_t> check_onnx(const OnnxModel& model, const std::string& folder);
+// model's. Returns the external files. O(size of the structure).
+Result<FileSizes> check_onnx(const OnnxModel& model, const std::string& folder);
 
 // One tensor (initializer or attribute): type, dimensions, amount of data.
 Status check_tensor(const OnnxTensor& tensor);
@@ -29,12 +31,12 @@ class ExternalFiles {
  public:
   explicit ExternalFiles(std::string folder) : folder_(std::move(folder)) {}
   Status check(const OnnxTensor& tensor);
-  int64_t total_bytes() const;
+  const FileSizes& sizes() const { return sizes_; }
 
  private:
   Result<int64_t> file_size(const std::string& location);
   std::string folder_;
-  std::map<std::string, int64_t> sizes_;
+  FileSizes sizes_;
 };
 
 }  // namespace heddle::internal

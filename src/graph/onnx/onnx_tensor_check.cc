@@ -199,10 +199,4 @@ Result<int64_t> ExternalFiles::file_size(const std::string& location) {
   return sizes_[location] = size;
 }
 
-int64_t ExternalFiles::total_bytes() const {
-  int64_t sum = 0;
-  for (const auto& [path, size] : sizes_) sum += size;
-  return sum;
-}
-
 }  // namespace heddle::internal

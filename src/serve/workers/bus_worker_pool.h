@@ -24,6 +24,7 @@ struct PoolMember {
   std::shared_ptr<ServerSession> session;  // null: none
   bool connected = false;                  // a message of this session has arrived
   std::string reason = "not connected yet";
+  std::string logged;  // the last reason of a session that never was connected, if it is in the log
   uint64_t sessions = 0, losses = 0, runs = 0;
   double busy_s = 0;
   TimeNs heard = 0;

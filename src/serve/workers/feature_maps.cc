@@ -9,6 +9,7 @@
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
 #include "protocol/grpc_ends.h"
+#include "protocol_version.h"
 #include "worker.grpc.pb.h"
 #include "worker_proof.h"
 
@@ -237,6 +238,7 @@ struct FeatureSender::Peer {
     worker::FeatureChunk chunk;
     CallerProof proof({security.token, kFeatureCall, address});
     bool may_go = true;
+    chunk.set_version(kWorkerProtocol);
     if (proof.needed()) {
       *chunk.mutable_hello() = proof.hello();
       may_go = writer->Write(chunk) && writer->Read(&reply);

@@ -3,6 +3,7 @@
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 #include "protocol/grpc_ends.h"
+#include "protocol_version.h"
 
 namespace heddle {
 
@@ -25,6 +26,7 @@ void ServerSession::begin(uint64_t epoch, double lease_s) {
     first = {};
     *first.mutable_hello() = proof_.hello();
   }
+  first.set_version(kWorkerProtocol);
   heard_ns_ = live_now();
   {
     const std::lock_guard lock(mutex_);
@@ -47,10 +49,12 @@ void ServerSession::start_writing() {
 }
 
 // Checks the answer to the hello. Everything else is sent after it.
-void ServerSession::handshake(const worker::FromWorker& answer) {
-  if (!answer.has_challenge() || !proof_.accepts(answer.challenge()))
-    return end(
-        "it does not prove that it knows the fleet's token, at the address that it was announced with");
+bool ServerSession::handshake(const worker::FromWorker& answer) {
+  if (!answer.has_challenge() || !proof_.accepts(answer.challenge())) {
+    end("it does not prove that it knows the fleet's token, at the address that it was announced with");
+    return false;
+  }
+  if (!check_version(answer)) return false;
   proven_ = true;
   open_.mutable_open()->set_proof(proof_.proof());
   const std::lock_guard lock(mutex_);
@@ -60,6 +64,15 @@ void ServerSession::handshake(const worker::FromWorker& answer) {
   for (auto& message : held_) outbox_.push_back(std::move(message));
   held_.clear();
   if (!writing_) start_writing();
+  return true;
+}
+
+bool ServerSession::check_version(const worker::FromWorker& first) {
+  answered_ = true;
+  if (works_with(first.version())) return true;
+  versions_differ_ = true;
+  end(version_refusal("the worker", first.version(), "the server"));
+  return false;
 }
 
 void ServerSession::send(worker::ToWorker message) {
@@ -120,10 +133,11 @@ std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
 void ServerSession::OnReadDone(bool ok) {
   if (!ok) return end("");
   heard_ns_ = live_now();
-  if (proven_) {
-    events_.heard(*this, incoming_);
+  if (!proven_) {
+    if (!handshake(incoming_)) return;
   } else {
-    handshake(incoming_);
+    if (!answered_ && !check_version(incoming_)) return;
+    events_.heard(*this, incoming_);
   }
   StartRead(&incoming_);
 }
@@ -137,6 +151,7 @@ void ServerSession::OnWriteDone(bool ok) {
 }
 
 void ServerSession::OnDone(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) versions_differ_ = true;
   end("");
   std::shared_ptr<ServerSession> self;
   std::string reason;

@@ -41,6 +41,8 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   // Does nothing if the session has ended.
   void end(const std::string& reason);
   int64_t silent_ns() const;
+  // True if server and worker have versions of the protocol that do not work together. Known when it has ended.
+  bool versions_differ() const { return versions_differ_; }
   // Outputs of attempts, collected by row on the reading side. False: too many bytes, and the session ends.
   bool keep(const worker::Output& piece);
   std::vector<RemotePayload> take_outputs(uint64_t attempt);
@@ -51,7 +53,9 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
 
  private:
   void start_writing();  // with the lock
-  void handshake(const worker::FromWorker& answer);
+  // False ends the session.
+  bool handshake(const worker::FromWorker& answer);
+  bool check_version(const worker::FromWorker& first);
 
   const uint64_t id_;
   const size_t max_outbox_bytes_;
@@ -62,8 +66,10 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   // Of the reading side.
   CallerProof proof_;
   worker::ToWorker open_;
+  bool answered_ = false;
   bool proven_;  // the worker has proven itself, or there is no token
   std::atomic<int64_t> heard_ns_{0};
+  std::atomic<bool> versions_differ_{false};
   std::map<uint64_t, std::vector<std::shared_ptr<std::string>>> outputs_;  // [attempt][row]
   size_t output_bytes_ = 0;
 

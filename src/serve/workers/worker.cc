@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <thread>
+#include <utility>
 
 #include "heddle/base/json.h"
 #include "heddle/fleet/fleet.h"
@@ -26,6 +27,9 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
 
   void OnReadDone(bool ok) override {
     if (!ok) return complete();
+    if (!std::exchange(begun_, true) && !works_with(chunk_.version()))
+      return Finish(
+          {grpc::StatusCode::UNIMPLEMENTED, version_refusal("the sender", chunk_.version(), "the receiver")});
     if (chunk_.has_hello() && !challenged_) {
       challenged_ = true;
       *reply_.mutable_challenge() = proof_.answer(chunk_.hello());
@@ -57,7 +61,7 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
 
   WorkerResources& resources_;
   CalledProof proof_;
-  bool challenged_ = false, proven_ = false;
+  bool begun_ = false, challenged_ = false, proven_ = false;
   worker::FeatureReply reply_;
   worker::FeatureChunk chunk_;
   FeatureIntake intake_;

@@ -224,7 +224,7 @@ void BusWorkerPool::loaded(uint64_t session, const worker::Loaded& what) {
 void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::string& reason) {
   std::vector<std::pair<std::shared_ptr<WorkerView>, std::vector<uint32_t>>> lost;
   std::shared_ptr<ServerSession> gone;
-  std::string why;
+  std::string why, refused;
   {
     const std::lock_guard lock(mutex_);
     auto& m = members_[name];
@@ -239,6 +239,7 @@ void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::s
     m.session = nullptr;
     m.reason = reason.empty() ? "its session was ended" : reason;
     if (was_connected) why = m.reason;
+    if (gone->versions_differ() && m.logged != m.reason) refused = m.logged = m.reason;
     for (const auto& [generation, view] : views_) {
       std::vector<uint32_t> devices;
       for (uint32_t v = 0; v < view->loaded.size(); ++v) {
@@ -257,6 +258,7 @@ void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::s
       lost.emplace_back(view, std::move(devices));
     }
   }
+  if (!refused.empty()) log_line(LogLevel::kError, "worker " + name + " cannot be used: " + refused);
   if (!why.empty()) log_line(LogLevel::kWarning, "worker " + name + " is lost: " + why);
   for (const auto& [view, devices] : lost) view->forward(devices, false);
   assign();

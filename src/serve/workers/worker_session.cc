@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
@@ -78,6 +79,7 @@ void WorkerSession::OnDone() {
 void WorkerSession::send(worker::FromWorker message) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
+  if (!std::exchange(answered_, true)) message.set_version(kWorkerProtocol);
   outbox_.push_back(std::move(message));
   if (writing_) return;
   writing_ = true;
@@ -102,6 +104,12 @@ bool WorkerSession::handshake(const worker::ToWorker& message, grpc::Status& ref
     refusal = {grpc::StatusCode::FAILED_PRECONDITION, why};
     return false;
   };
+  if (!std::exchange(begun_, true) && !works_with(message.version())) {
+    const auto why = version_refusal("the server", message.version(), "the worker");
+    resources_.errors.log("worker " + resources_.name + ": refuses a server: " + why);
+    refusal = {grpc::StatusCode::UNIMPLEMENTED, why};
+    return false;
+  }
   if (message.has_hello() && !challenged_) {
     challenged_ = true;
     worker::FromWorker answer;

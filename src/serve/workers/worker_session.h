@@ -16,6 +16,7 @@
 #include "heddle/serve/worker.h"
 #include "machine/part_devices.h"
 #include "plane/timed_devices.h"
+#include "protocol_version.h"
 #include "worker.grpc.pb.h"
 #include "worker_proof.h"
 
@@ -24,18 +25,21 @@ namespace heddle {
 // What the sessions of a worker share; they follow one another.
 struct WorkerResources {
   explicit WorkerResources(const WorkerOptions& options)
-      : devices(options.slowdown),
+      : name(options.name),
+        devices(options.slowdown),
         token(options.security.token),
         share_cores(options.share_cores),
         sender(options.security),
         computing({options.device_names, options.models, options.slowdown}) {}
+  const std::string name;
   TimedDevices devices;
   const std::string token;
   const bool share_cores;
   FeatureMaps maps;
   FeatureSender sender;
   PartDevices computing;  // destroyed before the maps that its runs write to
-  std::string address;    // the worker's own, as other processes know it
+  RareErrors errors;
+  std::string address;  // the worker's own, as other processes know it
   std::atomic<uint64_t> sessions{0}, runs{0}, rows{0}, maps_sent{0}, maps_received{0}, map_bytes_received{0};
 };
 
@@ -94,7 +98,7 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
 
   // Of the reading side, one message at a time.
   CalledProof proof_;
-  bool challenged_ = false;
+  bool begun_ = false, challenged_ = false;
   std::map<uint64_t, Inputs> inputs_;  // [attempt]
   uint64_t input_bytes_ = 0;
   std::atomic<uint64_t> epoch_{0};
@@ -104,7 +108,7 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
   std::mutex mutex_;                                          // guards what follows
   std::map<uint64_t, std::map<uint32_t, DeviceRole>> roles_;  // [generation][device]
   std::deque<worker::FromWorker> outbox_;
-  bool writing_ = false, ended_ = false;
+  bool answered_ = false, writing_ = false, ended_ = false;
   std::shared_ptr<WorkerSession> self_;  // until OnDone()
 };
 

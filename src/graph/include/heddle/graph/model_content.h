@@ -19,9 +19,10 @@ Result<ModelContent> model_content(const std::string& path, int64_t max_file_byt
 
 // OpenVINO's importer is native code that parses untrusted data, so Model::load() first tries an import in a
 // separate process. A model that this process imported before, with the same options and release, is not
-// tried again. After this call the record is shared: by all processes that name the same folder (one empty
-// file per import). The folder is created when needed; if it is not writable, models are still tried.
-// Thread-safe.
+// tried again if the SHA-256 of all that the import reads is the same. After this call the record is shared by
+// all processes that name the same folder, and begins with what the folder holds (one file per import). Who can
+// write to the folder can name models that are not tried. The folder is created when needed; if it is not
+// writable, models are still tried. Thread-safe.
 void keep_imports_in(const std::string& folder);
 
 // Loads the library behind Model::load() for .onnx files, some milliseconds. The dynamic linker loads one
