@@ -31,7 +31,7 @@ class CheckDocs(unittest.TestCase):
         self.root = Path(self.folder.name)
         self.put("docs/page.md", SOUND + "\n## A table\n")
         self.put("docs/other.md", "# Other\n## Second `part`\n")
-        self.put("mkdocs.yml", "nav:\n  - index.md\n  - Page: page.md\n  - other.md\n  - changelog.md\n")
+        self.put("mkdocs.yml", "nav:\n  - index.md\n  - Page: page.md\n  - other.md\n  - changelog.md\n  - security.md\n")
 
     def tearDown(self):
         self.folder.cleanup()
