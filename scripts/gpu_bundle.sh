@@ -42,7 +42,12 @@ openvino=$(echo .venv/lib/python3*/site-packages/openvino/libs)
 cp "$openvino"/libopenvino.so.* "$openvino"/libopenvino_onnx_frontend.so.* "$openvino"/libopenvino_ir_frontend.so.* \
   "$openvino"/libopenvino_intel_cpu_plugin.so "$openvino"/libtbb.so.* "$bundle/lib/"
 find "$bundle/lib" -name '*.so*' -exec strip --strip-unneeded {} + 2>/dev/null || true
-cp scripts/gpu_launch.sh scripts/gpu_run.py scripts/torch_baseline.py LICENSE NOTICE "$bundle/"
+cp scripts/gpu_launch.sh scripts/gpu_run.py scripts/gpu_stages.py scripts/gpu_report.py scripts/onnx_file.py \
+  scripts/torch_baseline.py scripts/ort_baseline.py LICENSE NOTICE "$bundle/"
+# What gpu_run.py holds the machine's torch against.
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts python3 -c '
+import pathlib, sys, gpu_run
+print(gpu_run.torch_of(pathlib.Path(sys.argv[1])))' "$wheels/torch" >"$bundle/built_for"
 
 XZ_OPT=-6 tar -C build-gpu -cJf build-gpu/heddle-gpu.tar.xz heddle-gpu
 bytes=$(stat -c %s build-gpu/heddle-gpu.tar.xz)

@@ -1,7 +1,8 @@
 // Times of stages: segments that a device runs at once.
 //
-// A stage's members run on parts of the device's cores. So a unit's utilization is its work on a part,
-// relative to the whole device for its time alone, and the stage model is fitted to measured pairs of units.
+// A stage's members run on parts of the device's cores, or on streams of their own on a whole accelerator. A unit's
+// utilization is its work on half of the device, relative to the whole device for its time alone. The stage model is
+// fitted to measured pairs of units.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -36,21 +37,26 @@ std::vector<std::pair<OpId, OpId>> pairs_to_measure(const Problem& problem, Devi
   return pairs;
 }
 
+bool accelerator(const Device& device) { return device.cores.empty(); }
+
 class StageMeasuring {
  public:
   StageMeasuring(Session& session, CostTable& costs, const Control& control)
       : session_(session), costs_(costs), deadline_(control.deadline()), control_(control) {}
 
   // Utilizations of all units on the device, then the fit. Devices of one target share them.
-  Result<StageFit> measure(DeviceId device) {
+  Result<MeasuredStages> measure(DeviceId device) {
     HEDDLE_RETURN_IF_ERROR(measure_utilizations(device));
     const auto pairs = pairs_to_measure(session_.problem, device);
-    std::vector<StageSample> samples;
+    MeasuredStages measured{
+        .target = session_.cluster->device(device).target, .pairs = {}, .samples = {}, .fit = {}};
     for (size_t i = 0; i < pairs.size() && !deadline_.should_stop(); ++i) {
       report("measuring pairs at once", i, pairs.size());
-      HEDDLE_ASSIGN_OR_RETURN(samples.emplace_back(), measure_pair(device, pairs[i]));
+      HEDDLE_ASSIGN_OR_RETURN(measured.samples.emplace_back(), measure_pair(device, pairs[i]));
+      measured.pairs.push_back(pairs[i]);
     }
-    return fit_stage_model(samples);
+    measured.fit = fit_stage_model(measured.samples);
+    return measured;
   }
 
  private:
@@ -64,8 +70,12 @@ class StageMeasuring {
   }
 
   Status measure_utilizations(DeviceId device) {
-    const Device whole = session_.cluster->device(device), half = device_part(whole, 0, 2);
-    const double part = static_cast<double>(half.cores.size()) / static_cast<double>(whole.cores.size());
+    const Device whole = session_.cluster->device(device);
+    Device half = device_part(whole, 0, 2);
+    half.memory_bytes = whole.memory_bytes;  // members of a stage share it
+    const double part =
+        accelerator(whole) ? 0.5
+                           : static_cast<double>(half.cores.size()) / static_cast<double>(whole.cores.size());
     MeasureOptions options;
     options.min_s = kUnitSeconds;
     options.max_s = 3 * kUnitSeconds;
@@ -73,7 +83,7 @@ class StageMeasuring {
     const size_t n = session_.problem.graph->num_ops();
     for (size_t v = 0; v < n; ++v) {
       if (deadline_.should_stop()) return {};
-      report("measuring units on half of the cores", v, n);
+      report("measuring units on half of the device", v, n);
       const double alone = session_.problem.costs->us(OpId(v), device);
       if (!std::isfinite(alone) || !(alone > 0)) continue;
       const OpId unit[] = {OpId(v)};
@@ -88,15 +98,26 @@ class StageMeasuring {
     const Device& whole = session_.cluster->device(device);
     StageSample sample;
     std::vector<std::unique_ptr<SegmentProbe>> probes;
+    double host_us = 0;  // that launching and waiting add to a time by the host's clock
     for (const OpId unit : {pair.first, pair.second}) {
       const OpId ops[] = {unit};
-      sample.items.push_back(costs_.stage_item(ops, device, session_.problem.costs->us(unit, device)));
-      HEDDLE_ASSIGN_OR_RETURN(probes.emplace_back(),
-                              probe(unit, device_part(whole, static_cast<int>(probes.size()), 2)));
+      const double alone_us = session_.problem.costs->us(unit, device);
+      sample.items.push_back(costs_.stage_item(ops, device, alone_us));
+      if (!accelerator(whole)) {
+        HEDDLE_ASSIGN_OR_RETURN(probes.emplace_back(),
+                                probe(unit, device_part(whole, static_cast<int>(probes.size()), 2)));
+        continue;
+      }
+      HEDDLE_ASSIGN_OR_RETURN(probes.emplace_back(), probe(unit, whole));
+      HEDDLE_ASSIGN_OR_RETURN(const Measurement alone,
+                              time_at_once(std::span(probes).last(1), kPairSeconds, kPairRuns, deadline_));
+      host_us = std::max(host_us, alone.median_us - alone_us);
     }
     HEDDLE_ASSIGN_OR_RETURN(const Measurement together,
                             time_at_once(probes, kPairSeconds, kPairRuns, deadline_));
     sample.us = together.median_us;
+    if (accelerator(whole))
+      sample.us = std::max({sample.us - host_us, sample.items[0].us, sample.items[1].us});
     return sample;
   }
 
@@ -112,13 +133,13 @@ Status use_measured(Session& session, CostTable& costs, const Control& control) 
   for (const DeviceId d : session.problem.usable_devices()) {
     const Device& device = session.cluster->device(d);
     // On one core members take turns, which is the default model.
-    if (device.target.empty() || device.cores.size() < 2) continue;
+    if (device.target.empty() || most_shares(device) < 2) continue;
     auto known = by_target.find(device.target);
     if (known == by_target.end()) {
       StageMeasuring measuring(session, costs, control);
-      HEDDLE_ASSIGN_OR_RETURN(const StageFit fit, measuring.measure(d));
-      known = by_target.try_emplace(device.target, d, fit.model).first;
-      session.stage_fits.emplace_back(device.target, fit);
+      HEDDLE_ASSIGN_OR_RETURN(auto measured, measuring.measure(d));
+      known = by_target.try_emplace(device.target, d, measured.fit.model).first;
+      session.stages.push_back(std::move(measured));
     } else {
       const DeviceId first = known->second.first;
       for (size_t v = 0; v < session.problem.graph->num_ops(); ++v)

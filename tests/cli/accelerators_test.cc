@@ -137,6 +137,26 @@ links: [{from: h, to: g0, bandwidth: 1GB/s}]
   EXPECT_EQ(fleet["classes"][0]["share_levels"], 2);
 }
 
+// Pairs of units at once on one accelerator, beside each alone: what plans with stages count there.
+TEST_F(AcceleratorsCli, StagesOfAnAcceleratorAreMeasured) {
+  ASSERT_EQ(heddle({"generate", "resnet-18", "--param", "image=32", "--weights", "random", "-o", "m.onnx",
+                    "--quiet"})
+                .status,
+            0);
+  const Json stages = json_of({"plan", "m.onnx", "--cluster", "two.yaml", "--devices", "g0", "--units", "4",
+                               "--stages", "2", "--planner", "hios-lp", "--store", "store.db"})["stages"];
+  ASSERT_EQ(stages["fits"].size(), 1u);
+  const Json& fit = stages["fits"][0];
+  EXPECT_EQ(fit["target"], "torch:host");
+  ASSERT_EQ(fit["pairs"].size(), fit["samples"].get<size_t>());
+  ASSERT_GT(fit["pairs"].size(), 0u);
+  for (const Json& pair : fit["pairs"]) {
+    EXPECT_EQ(pair["units"].size(), 2u);
+    for (const Json& alone : pair["alone_us"])
+      EXPECT_GE(pair["at_once_us"].get<double>(), alone.get<double>());
+  }
+}
+
 // Two unequal devices that one is divided into compute what the whole does.
 TEST_F(AcceleratorsCli, UnequalPartsOfOneDeviceRunAPlan) {
   const std::string model = wheel_file("onnx/backend/test/data/light/light_shufflenet.onnx");

@@ -14,7 +14,7 @@ Ran gpu_run(const TemporaryFolder& folder, std::vector<std::string> arguments) {
   std::vector<std::string> command = {"python3", std::string(HEDDLE_SOURCE_DIR) + "/scripts/gpu_run.py",
                                       "--heddle", HEDDLE_PROGRAM};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return run_command(command, folder.path());
+  return run_command(command, folder.path(), {}, 600);
 }
 
 TEST(GpuRun, AnUnknownStageIsNamedWithThoseThatThereAre) {
@@ -22,6 +22,24 @@ TEST(GpuRun, AnUnknownStageIsNamedWithThoseThatThereAre) {
   const Ran ran = gpu_run(folder, {"--stages", "fast"});
   EXPECT_EQ(ran.status, 2);
   EXPECT_THAT(ran.err, HasSubstr("unknown stage 'fast'; stages: correctness, prediction"));
+}
+
+TEST(GpuRun, AnotherTorchThanTheBundlesIsNamedInOneLine) {
+  if (run_heddle({"devices", "--backends"}, ".").out.find("torch") == std::string::npos)
+    GTEST_SKIP() << "the backend torch is not built in";
+  const TemporaryFolder folder;
+  const Ran ran = run_command(
+      {"sh", "-c",
+       "cp $0/scripts/gpu_*.py $0/scripts/onnx_file.py . && echo 'torch 2.11.0 with CUDA 13.0' >built_for && "
+       "mkdir torch && touch torch/__init__.py && "
+       "printf \"__version__ = '2.10.0+cu128'\\ncuda: Optional[str] = '12.8'\\n\" >torch/version.py && "
+       "python3 gpu_run.py --heddle $1 --rehearse --stages links",
+       HEDDLE_SOURCE_DIR, HEDDLE_PROGRAM},
+      folder.path());
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(
+      ran.err,
+      HasSubstr(" has torch 2.10.0 with CUDA 12.8; the bundle is built for torch 2.11.0 with CUDA 13.0\n"));
 }
 
 TEST(GpuRun, EveryStageRunsOnTheStandInAndIsNotRunAgain) {
@@ -32,9 +50,15 @@ TEST(GpuRun, EveryStageRunsOnTheStandInAndIsNotRunAgain) {
   EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
   const Ran report = run_command({"cat", "report/report.md"}, folder.path());
   EXPECT_THAT(report.out, HasSubstr("A rehearsal on the host"));
-  EXPECT_THAT(report.out, Not(HasSubstr("Not run yet")));
-  EXPECT_THAT(report.out, Not(HasSubstr("failed")));
-  EXPECT_THAT(report.out, Not(HasSubstr("NOT EQUAL")));
+  for (const char* wrong : {"Not run yet", "failed", "NOT EQUAL"})
+    EXPECT_THAT(report.out, Not(HasSubstr(wrong)));
+  for (const char* figure :
+       {"| outputs equal | 1 of 1 models | reached |", "| predicted against measured | ",
+        "| resnet-18,image=32: Heddle's choice | ", "| gpu0 to host | off by ",
+        "| two convolutions, 16 x 16 | in turn over at once ", "| crossover | ",
+        "| at once | each alone | t(S) measured |", "| resnet-18,image=32: order | ",
+        "| p2 while all are busy | ", " predicted at shared rates | ", "times the better alone | "})
+    EXPECT_THAT(report.out, HasSubstr(figure));
   const Ran again = gpu_run(folder, {"--rehearse", "-o", "report"});
   EXPECT_EQ(again.status, 0);
   EXPECT_THAT(again.out, Not(HasSubstr("ended well")));

@@ -45,7 +45,7 @@ void print_stages(const Session& session, const Plan& plan) {
   const int width = session.problem.execution.stage_width;
   if (width < 2) return;
   print("  stages of up to {} segments at once: {}\n", width, count_stages(plan));
-  for (const auto& [target, fit] : session.stage_fits) {
+  for (const auto& [target, pairs, samples, fit] : session.stages) {
     print("  t(S) on {}: {:.2f} sum + {:.2f} max(busy, longest) + {}; off by {:.0f} %, at most {:.0f} %\n",
           target, fit.model.serial, fit.model.overlap, format_us(fit.model.launch_us), 100 * fit.median_error,
           100 * fit.largest_error);
@@ -56,14 +56,24 @@ Json stages_json(const Session& session, const Plan& plan) {
   Json json;
   json["width"] = session.problem.execution.stage_width;
   json["count"] = count_stages(plan);
-  for (const auto& [target, fit] : session.stage_fits) {
+  for (const auto& [target, pairs, samples, fit] : session.stages) {
+    Json measured = Json::array();
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const Graph& units = *session.problem.graph;
+      const auto& items = samples[i].items;
+      measured.push_back({{"units", {units.op(pairs[i].first).name, units.op(pairs[i].second).name}},
+                          {"alone_us", {items[0].us, items[1].us}},
+                          {"at_once_us", samples[i].us},
+                          {"model_us", fit.model.us(items)}});
+    }
     json["fits"].push_back({{"target", target},
                             {"serial", fit.model.serial},
                             {"overlap", fit.model.overlap},
                             {"launch_us", fit.model.launch_us},
                             {"samples", fit.samples},
                             {"median_error", fit.median_error},
-                            {"largest_error", fit.largest_error}});
+                            {"largest_error", fit.largest_error},
+                            {"pairs", std::move(measured)}});
   }
   return json;
 }

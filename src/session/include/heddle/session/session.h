@@ -79,6 +79,14 @@ struct ProblemSettings {
   int pieces = 1;
 };
 
+// The stages measured on one target: pairs of units that ran at once, and the stage model fitted to them.
+struct MeasuredStages {
+  std::string target;
+  std::vector<std::pair<OpId, OpId>> pairs;
+  std::vector<StageSample> samples;  // of the pairs
+  StageFit fit;
+};
+
 // A model on a cluster: its problem, and the sources of the problem's numbers. Not thread-safe.
 struct Session {
   LoadedModel loaded;
@@ -87,9 +95,9 @@ struct Session {
   Problem problem;                      // over the units
   std::shared_ptr<ProfileStore> store;  // null if nothing here can be measured
   bool may_measure = false;
-  ProfileSummary profiled;                                   // of the units
-  ProfileSummary host_access;                                // of the units that read parameters in place
-  std::vector<std::pair<std::string, StageFit>> stage_fits;  // by target, if stages were measured
+  ProfileSummary profiled;             // of the units
+  ProfileSummary host_access;          // of the units that read parameters in place
+  std::vector<MeasuredStages> stages;  // one of each target, if stages were measured
   // With a budget: the samples that errors are measured on. problem.precision holds what was chosen.
   std::shared_ptr<const Samples> samples;
   DecisionRules decisions;
