@@ -70,7 +70,9 @@ class StageMeasuring {
   }
 
   Status measure_utilizations(DeviceId device) {
-    const Device whole = session_.cluster->device(device), half = device_part(whole, 0, 2);
+    const Device whole = session_.cluster->device(device);
+    Device half = device_part(whole, 0, 2);
+    half.memory_bytes = whole.memory_bytes;  // members of a stage share it
     const double part =
         accelerator(whole) ? 0.5
                            : static_cast<double>(half.cores.size()) / static_cast<double>(whole.cores.size());
