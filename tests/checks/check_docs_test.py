@@ -31,7 +31,8 @@ class CheckDocs(unittest.TestCase):
         self.root = Path(self.folder.name)
         self.put("docs/page.md", SOUND + "\n## A table\n")
         self.put("docs/other.md", "# Other\n## Second `part`\n")
-        self.put("mkdocs.yml", "nav:\n  - index.md\n  - Page: page.md\n  - other.md\n  - changelog.md\n  - security.md\n")
+        pages = ["index.md", "Page: page.md", "other.md", "changelog.md", "security.md"]
+        self.put("mkdocs.yml", "nav:\n" + "".join(f"  - {page}\n" for page in pages))
 
     def tearDown(self):
         self.folder.cleanup()
