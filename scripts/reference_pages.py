@@ -1,12 +1,13 @@
-"""reference_pages.py STUB [--check]  Writes the reference pages that follow from the sources.
+"""reference_pages.py BUILD [--check]  Writes the reference pages that follow from the sources.
 
 docs/python-api.md follows from the Python module's stub, docs/headers.md from each public header's first comment,
-docs/errors.md from the messages that the tests expect. With --check it writes nothing; exit status 1 if a page is
-stale.
+docs/errors.md from the messages that the tests expect, docs/flags.md from the program's help. BUILD is a build folder.
+With --check it writes nothing; exit status 1 if a page is stale.
 """
 
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -145,11 +146,39 @@ def errors_page() -> str:
     return "\n".join(out + sorted(rows)) + "\n"
 
 
+def flags_page(program: Path) -> str:
+    def help_of(*verb: str, flag: str = "--help-all") -> str:
+        command = [program, *verb, flag, "--color", "never"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return text.replace(str(program), "heddle").rstrip()
+
+    def verbs_in(text: str) -> list[str]:
+        return re.findall(r"^  ([a-z]+)  ", text.partition("Subcommands:")[2], re.MULTILINE)
+
+    out = [
+        "# Flags\n",
+        "Every verb with all its flags, as `heddle VERB --help-all` prints them. `heddle VERB --help` leaves out\n"
+        "those for research. [The command line](cli.md) says what the verbs are for.\n",
+    ]
+    for verb in verbs_in(help_of(flag="--help")):
+        text = help_of(verb)
+        out.append(f"## {verb}\n\n```\n{text}\n```\n")
+        parts = verbs_in(help_of(verb, flag="--help"))
+        out += [f"### {verb} {part}\n\n```\n{help_of(verb, part)}\n```\n" for part in parts]
+    return "\n".join(out)
+
+
 def main() -> int:
     if len(sys.argv) < 2:
-        print("usage: reference_pages.py STUB [--check]", file=sys.stderr)
+        print("usage: reference_pages.py BUILD [--check]", file=sys.stderr)
         return 2
-    pages = {"python-api.md": python_page(Path(sys.argv[1])), "headers.md": headers_page(), "errors.md": errors_page()}
+    build = Path(sys.argv[1]).resolve()
+    pages = {
+        "python-api.md": python_page(build / "python/heddle/_core.pyi"),
+        "headers.md": headers_page(),
+        "errors.md": errors_page(),
+        "flags.md": flags_page(build / "heddle"),
+    }
     stale = 0
     for name, text in pages.items():
         path = ROOT / "docs" / name
@@ -157,7 +186,7 @@ def main() -> int:
             continue
         stale = 1
         if "--check" in sys.argv:
-            print(f"docs/{name} is stale: scripts/reference_pages.py build/python/heddle/_core.pyi writes it anew")
+            print(f"docs/{name} is stale: scripts/reference_pages.py build writes it anew")
         else:
             path.write_text(text)
     return stale if "--check" in sys.argv else 0

@@ -50,7 +50,7 @@ MEASURED_WORDS = [
     (r"N (segment|lane|request|tensor|unit)s?", r"N \1"),
 ]
 # Rows of tables of steps and of devices: a busy machine may get another plan.
-PLAN_ROW = re.compile(r"^(?:run|send|load|cpu[\d-]+)\b.*\S {2,}\S")
+PLAN_ROW = re.compile(r"^(?:run|send|load|cpu[\d-]+)\b.*\S {2,}\S|^\(\d+ more steps; ")
 DISTURBED = re.compile(r".*measured while other work disturbed the machine.*\n?|  after [\d.]+ s: .*\n?")
 
 
