@@ -190,8 +190,9 @@ TEST(Simulator, RequestsAreConservedUnderNoiseFaultsAndMigration) {
       o.faults.push_back(f);
     }
     if (seed % 2 == 0)
-      o.migration = PlanMigration{&other, static_cast<TimeNs>(random.below(20000)) * kMicro,
-                                  static_cast<TimeNs>(random.below(2000)) * kMicro};
+      o.migrations = {{.to = &other,
+                       .at = static_cast<TimeNs>(random.below(20000)) * kMicro,
+                       .load = static_cast<TimeNs>(random.below(2000)) * kMicro}};
     const auto r = run(d, *arrivals, o);
     expect_conserved(r, arrivals->size());
     if (HasFailure()) FAIL() << "seed " << seed;
@@ -234,20 +235,42 @@ TEST(Simulator, AMigrationDrainsThenServesWhatWaited) {
   auto faster = small_deployment(100 * kMicro, {{{1, {4 * kMicro}, {}}}});
   faster.pipelines[0].partitions[0].role.block_to = 7;  // another role, so its device must load
   SimulationOptions o;
-  o.migration = PlanMigration{&faster, 5 * kMicro, 0};
+  o.migrations = {{.to = &faster, .at = 5 * kMicro}};
   // The first request ends at 10 under the old plan; the two waiting ones follow at 14 and 18.
   auto r = run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}}, o);
   EXPECT_EQ(r.migrated, 10 * kMicro);
   EXPECT_EQ(r.end, 18 * kMicro);
   EXPECT_EQ(r.total.in_time, 3u);
   // With a load of 20 us there is no device until 30: waiting requests are dropped, later ones are served.
-  o.migration->load = 20 * kMicro;
+  o.migrations[0].load = 20 * kMicro;
   r = run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}, {31 * kMicro, 0}}, o);
   EXPECT_EQ(r.total.dropped, 2u);
   EXPECT_EQ(r.total.in_time, 2u);
   // The same role needs no load.
   faster.pipelines[0].partitions[0].role = d.pipelines[0].partitions[0].role;
   EXPECT_EQ(run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}}, o).end, 18 * kMicro);
+}
+
+TEST(Simulator, SpareDevicesLoadWhileTheOldPlanServes) {
+  auto d = small_deployment(100 * kMicro, {{{1, {10 * kMicro}, {}}}});
+  d.classes[0].devices = 2;
+  auto faster = small_deployment(100 * kMicro, {{{1, {4 * kMicro}, {}}}});
+  faster.pipelines[0].partitions[0].role.block_to = 7;
+  SimulationOptions o;
+  o.migrations = {{.to = &faster, .at = 0, .load = 20 * kMicro, .spares_first = true},
+                  {.to = &d, .at = 50 * kMicro}};
+  // Until 20 us the old plan serves: at 10 and 20. The new device is ready then, and back at 50 the old role is.
+  const std::vector<Arrival> arrivals = {{0, 0}, {1 * kMicro, 0}, {21 * kMicro, 0}, {60 * kMicro, 0}};
+  const auto r = run(d, arrivals, o);
+  EXPECT_EQ(r.total.in_time, 4u);
+  EXPECT_EQ(r.end, 70 * kMicro);
+  ASSERT_EQ(r.migrations.size(), 2u);
+  EXPECT_EQ(r.migrations[0].taken_over, 20 * kMicro);
+  EXPECT_EQ(r.migrations[0].spares, std::vector<int64_t>{1});
+  EXPECT_EQ(r.migrations[1].taken_over, 50 * kMicro);
+  expect_conserved(r, 4);
+  std::swap(o.migrations[0].at, o.migrations[1].at);
+  EXPECT_FALSE(simulate(d, arrivals, o).ok());
 }
 
 TEST(Simulator, TheSameSeedGivesTheSameResultOnAnyThread) {

@@ -15,6 +15,7 @@ namespace heddle::cli {
 
 RunFn setup_fleet_compare(Command& command);
 RunFn setup_fleet_explain(Command& command);
+RunFn setup_fleet_follow(Command& command);
 RunFn setup_fleet_import(Command& command);
 RunFn setup_fleet_new(Command& command);
 RunFn setup_fleet_plan(Command& command);

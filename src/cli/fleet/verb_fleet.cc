@@ -29,6 +29,8 @@ constexpr Verb kFleetParts[] = {
     {"profile", "measure blocks of models on this machine, as a fleet file", setup_fleet_profile},
     {"simulate", "simulate a plan under load: attainment, latency, use, lost devices, a change of plan",
      setup_fleet_simulate},
+    {"follow", "follow a load over time with few device-hours, against one plan for its peak",
+     setup_fleet_follow},
     {"import", "make a fleet file from a folder of PPipe's tables", setup_fleet_import},
     {"planners", "list the planners for fleets, with their papers", setup_fleet_planners},
 };

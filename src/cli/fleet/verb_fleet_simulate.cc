@@ -238,10 +238,10 @@ Status read_simulation(const FleetSimulateOptions& o, const Invocation& invocati
   }
   if (!o.migrate_to.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(in.migrate_to, read_deployment(in.fleet, o.migrate_to));
-    PlanMigration migration{&*in.migrate_to, 0, 0};
+    PlanMigration migration{.to = &*in.migrate_to};
     HEDDLE_ASSIGN_OR_RETURN(migration.at, time_flag("--migrate-at", o.migrate_at));
     HEDDLE_ASSIGN_OR_RETURN(migration.load, time_flag("--load-time", o.load_time));
-    s.migration = migration;
+    s.migrations = {migration};
   }
   if (!o.window.empty()) {
     const auto parts = split_colons(o.window);

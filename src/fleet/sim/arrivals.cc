@@ -164,13 +164,14 @@ std::optional<double> measured_dispersion(std::span<const Arrival> arrivals, dou
   return variance / mean;
 }
 
-Result<std::vector<Arrival>> make_arrivals(const Traffic& traffic, std::span<const double> rates_per_s,
-                                           double duration_s, uint64_t seed) {
-  HEDDLE_RETURN_IF_ERROR(check_traffic(traffic));
+namespace {
+
+// The arrivals of all models by `times(rate, random)`.
+template <class TimesOf>
+Result<std::vector<Arrival>> arrivals_by(std::span<const double> rates_per_s, double duration_s,
+                                         uint64_t seed, const TimesOf& times) {
   if (!(duration_s > 0) || duration_s > 1e7)
     return Error(Code::kInvalidInput, "the duration of the arrivals must be above 0 and at most 1e7 s");
-  if (traffic.kind == TrafficKind::kBursty && duration_s * traffic.burst_share / traffic.burst_s > 1e8)
-    return Error(Code::kInvalidInput, "over 1e8 bursts; make them longer or the time shorter");
   double expected = 0;
   for (const double rate : rates_per_s) {
     if (!(rate >= 0) || !std::isfinite(rate))
@@ -185,10 +186,43 @@ Result<std::vector<Arrival>> make_arrivals(const Traffic& traffic, std::span<con
   for (uint32_t m = 0; m < rates_per_s.size(); ++m) {
     if (!(rates_per_s[m] * duration_s > 1e-9)) continue;
     Random random = random_stream(seed, m + 1);
-    for (const TimeNs at : times_of(traffic, rates_per_s[m], duration_s, random)) arrivals.push_back({at, m});
+    for (const TimeNs at : times(rates_per_s[m], random)) arrivals.push_back({at, m});
   }
   sort_arrivals(arrivals);
   return arrivals;
+}
+
+constexpr size_t kMostParts = 1440, kLeastInPart = 100;  // of a trace's shape
+
+}  // namespace
+
+Result<std::vector<Arrival>> make_arrivals(const Traffic& traffic, std::span<const double> rates_per_s,
+                                           double duration_s, uint64_t seed) {
+  HEDDLE_RETURN_IF_ERROR(check_traffic(traffic));
+  if (traffic.kind == TrafficKind::kBursty && duration_s <= 1e7 &&
+      duration_s * traffic.burst_share / traffic.burst_s > 1e8)
+    return Error(Code::kInvalidInput, "over 1e8 bursts; make them longer or the time shorter");
+  return arrivals_by(rates_per_s, duration_s, seed, [&](double rate, Random& random) {
+    return times_of(traffic, rate, duration_s, random);
+  });
+}
+
+Result<std::vector<Arrival>> arrivals_in_shape(const FunctionTrace& trace,
+                                               std::span<const double> rates_per_s, double duration_s,
+                                               uint64_t seed) {
+  HEDDLE_RETURN_IF_ERROR(check_traffic({.kind = TrafficKind::kFunctions, .functions = &trace}));
+  std::vector<double> part(std::clamp<size_t>(trace.start_s.size() / kLeastInPart, 1, kMostParts), 0);
+  const auto parts = static_cast<double>(part.size());
+  const auto part_at = [&](double share) {
+    return std::min(part.size() - 1, static_cast<size_t>(share * parts));
+  };
+  for (const double s : trace.start_s)
+    part[part_at(s / trace.start_s.back())] += parts / static_cast<double>(trace.start_s.size());
+  const double most = *std::ranges::max_element(part);
+  return arrivals_by(rates_per_s, duration_s, seed, [&](double rate, Random& random) {
+    return thinned(rate * most, duration_s, random,
+                   [&](double t) { return rate * part[part_at(t / duration_s)]; });
+  });
 }
 
 Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<const std::string> models) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numbers>
 #include <unordered_set>
 
 #include "heddle/base/errors.h"
@@ -97,11 +98,12 @@ Result<FunctionTrace> read_function_trace(const std::string& path, ProgressSink*
 Result<std::string> synthetic_function_trace(const FunctionTraceOptions& o, uint64_t seed) {
   const bool numbers = o.duration_s > 0 && o.duration_s <= 1e7 && o.rate_per_s > 0 && o.clump_size >= 1 &&
                        o.clump_size <= 1e6 && o.clump_gap_s >= 0 && o.clump_gap_s <= 1e6 &&
-                       o.popularity_power >= 0 && o.popularity_power <= 10;
+                       o.popularity_power >= 0 && o.popularity_power <= 10 && o.swing >= 0 && o.swing <= 1 &&
+                       o.period_s > 0;
   if (!numbers || o.functions < 1 || o.functions > 1'000'000 || !(o.duration_s * o.rate_per_s <= 1e8))
     return Error(Code::kInvalidInput,
                  "a synthetic trace needs 1 to 1e6 functions, a duration of at most 1e7 s, at most 1e8 "
-                 "invocations and clumps of 1 to 1e6 with gaps of 0 to 1e6 s");
+                 "invocations, clumps of 1 to 1e6 with gaps of 0 to 1e6 s, and a swing of 0 to 1");
   std::vector<double> up_to;  // cumulative popularity
   double sum = 0;
   for (uint32_t f = 0; f < o.functions; ++f) {
@@ -116,7 +118,11 @@ Result<std::string> synthetic_function_trace(const FunctionTraceOptions& o, uint
   std::vector<Invocation> invocations;
   // Clumps arrive as a Poisson process; each has one function and a geometric number of invocations.
   const double clump_rate = o.rate_per_s / o.clump_size;
-  for (double t = exponential(random) / clump_rate; t < o.duration_s; t += exponential(random) / clump_rate) {
+  const double most = clump_rate * (1 + o.swing);
+  for (double t = exponential(random) / most; t < o.duration_s; t += exponential(random) / most) {
+    if (o.swing > 0 &&
+        random.unit() * (1 + o.swing) >= 1 + o.swing * std::sin(2 * std::numbers::pi * t / o.period_s))
+      continue;
     const auto f = static_cast<uint32_t>(
         std::lower_bound(up_to.begin(), up_to.end() - 1, random.unit() * sum) - up_to.begin());
     double at = t;

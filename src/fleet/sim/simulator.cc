@@ -4,29 +4,29 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <memory>
 
 #include "heddle/fleet/event_queue.h"
 #include "heddle/fleet/outcome.h"
 #include "heddle/fleet/random.h"
 #include "heddle/fleet/reactive.h"
+#include "migrations.h"
 
 namespace heddle {
 namespace {
 
 constexpr const char* kSchedulerNames[] = {"reservation", "busy-until", "reactive"};
 
-enum class EventKind : uint8_t { kEnd, kOverdue, kWake, kFault, kReturn, kMigrate, kLoaded };
+enum class EventKind : uint8_t { kEnd, kOverdue, kWake, kFault, kReturn, kAnnounce, kMigrate, kLoaded };
 
 struct Payload {
   EventKind kind;
-  uint8_t plane;
-  uint32_t a;       // work, model, fault or device
+  uint16_t plane;
+  uint32_t a;       // work, model, fault, migration or device
   uint32_t serial;  // for work: events of work that has been aborted are ignored
 };
 
-// A deployment with its scheduler: the old and the new one of a migration.
+// A deployment with its scheduler: the first one, and that of each migration that has taken over.
 struct Plane {
   const Deployment* deployment = nullptr;
   std::unique_ptr<Scheduler> scheduler;
@@ -58,14 +58,16 @@ class Simulation {
     result_.course.resize(kCourseSteps);
     use_.resize(deployment.classes.size());
     lost_.resize(deployment.classes.size());
-    open_plane(0, deployment);
+    open_plane(deployment);
     for (uint32_t i = 0; i < options.faults.size(); ++i) {
       events_.push(options.faults[i].at, {EventKind::kFault, 0, i, 0});
       if (options.faults[i].back < kNever)
         events_.push(options.faults[i].back, {EventKind::kReturn, 0, i, 0});
     }
     fault_devices_.resize(options.faults.size());
-    if (options.migration) events_.push(options.migration->at, {EventKind::kMigrate, 0, 0, 0});
+    result_.migrations.resize(options.migrations.size());
+    for (uint32_t i = 0; i < options.migrations.size(); ++i)
+      events_.push(options.migrations[i].at, {EventKind::kAnnounce, 0, i, 0});
   }
 
   Result<SimulationResult> run() {
@@ -88,21 +90,32 @@ class Simulation {
       } else {
         break;
       }
-      if (migrating_ && planes_[0].scheduler->idle()) take_over();
+      if (migrating_ && planes_[current_].scheduler->idle()) take_over();
     }
     return finish();
   }
 
  private:
-  void open_plane(size_t i, const Deployment& deployment) {
-    planes_[i].deployment = &deployment;
+  void open_plane(const Deployment& deployment) {
+    Plane& plane = planes_.emplace_back();
+    plane.deployment = &deployment;
     if (options_.scheduler == SchedulerKind::kReactive) {
-      planes_[i].scheduler = std::make_unique<ReactiveScheduler>(deployment, options_.dispatch.retry);
+      plane.scheduler = std::make_unique<ReactiveScheduler>(deployment, options_.dispatch.retry);
     } else {
       auto o = options_.dispatch;
       o.fill_gaps = options_.scheduler == SchedulerKind::kReservation;
-      planes_[i].scheduler = std::make_unique<Dispatcher>(deployment, o);
+      plane.scheduler = std::make_unique<Dispatcher>(deployment, o);
     }
+  }
+
+  // Counts its work; a plane that a later one has replaced needs its memory no more.
+  void close_plane(Plane& plane) {
+    const auto& c = plane.scheduler->counters();
+    result_.counters.decisions += c.decisions;
+    result_.counters.probes += c.probes;
+    result_.counters.batches += c.batches;
+    plane.scheduler.reset();
+    plane.running = {};
   }
 
   TimeNs deadline(RequestId r) const { return arrivals_[r].at + slo_[arrivals_[r].model]; }
@@ -128,6 +141,7 @@ class Simulation {
     Plane& plane = planes_[e.plane];
     switch (e.kind) {
       case EventKind::kEnd: {
+        if (e.plane != current_) return;
         auto& running = plane.running[e.a];
         if (!running.live || running.serial != e.serial) return;
         ++result_.events;
@@ -142,6 +156,7 @@ class Simulation {
         break;
       }
       case EventKind::kOverdue: {
+        if (e.plane != current_) return;
         auto& running = plane.running[e.a];
         if (!running.live || running.serial != e.serial) return;
         ++result_.events;
@@ -153,7 +168,8 @@ class Simulation {
       }
       case EventKind::kWake:
         ++result_.events;
-        if (e.plane == current_ && !migrating_) plane.scheduler->wake(e.a, now_, actions_);
+        if (e.plane != current_) return;  // of a plan that has been replaced
+        if (!migrating_) plane.scheduler->wake(e.a, now_, actions_);
         break;
       case EventKind::kFault:
         ++result_.events;
@@ -163,13 +179,18 @@ class Simulation {
         ++result_.events;
         return_devices(e.a);
         return;
+      case EventKind::kAnnounce:
+        announce(e.a);
+        return;
       case EventKind::kMigrate:
         ++result_.events;
-        held_ = plane.scheduler->drain();
+        if (!migrating_) held_ = planes_[current_].scheduler->drain();
         migrating_ = true;
+        target_ = e.a;
         return;
       case EventKind::kLoaded:
-        if (!is_lost(planes_[1], e.a)) planes_[1].scheduler->device_back(e.a, now_, actions_);
+        if (e.plane != current_) return;
+        if (!is_lost(plane, e.a)) plane.scheduler->device_back(e.a, now_, actions_);
         break;
     }
     apply(e.plane);
@@ -199,7 +220,7 @@ class Simulation {
     take(actions_.dropped, [&](RequestId r) { settle(r, Outcome::kDropped); });
     take(actions_.failed, [&](RequestId r) { settle(r, Outcome::kFailed); });
     take(actions_.wakes, [&](const Actions::Wake& w) {
-      events_.push(w.at, {EventKind::kWake, static_cast<uint8_t>(p), w.model, 0});
+      events_.push(w.at, {EventKind::kWake, static_cast<uint16_t>(p), w.model, 0});
     });
   }
 
@@ -221,7 +242,7 @@ class Simulation {
     r.end = now_ + length;
     r.live = true;
     ++r.serial;
-    const auto plane_index = static_cast<uint8_t>(p);
+    const auto plane_index = static_cast<uint16_t>(p);
     events_.push(r.end, {EventKind::kEnd, plane_index, work.id, r.serial});
     if (const TimeNs expected_end = now_ + work.expected_ns; r.end > expected_end)
       events_.push(expected_end, {EventKind::kOverdue, plane_index, work.id, r.serial});
@@ -265,7 +286,7 @@ class Simulation {
       there.erase(there.begin() + static_cast<std::ptrdiff_t>(lot));
       lost[device] = 1;
       fault_devices_[fault].push_back(device);
-      for (size_t p = 0; p <= current_; ++p) change(p, f.device_class, device, false);
+      change(current_, f.device_class, device, false);
     }
   }
 
@@ -287,7 +308,7 @@ class Simulation {
       if (d.device_class != device_class || d.device != device) continue;
       if (!back) {
         plane.scheduler->device_lost(v, now_, actions_);
-      } else if (p == 0 || now_ >= loaded_at(v)) {
+      } else if (now_ >= loaded_at(v)) {
         plane.scheduler->device_back(v, now_, actions_);
       }
       apply(p);
@@ -302,37 +323,39 @@ class Simulation {
     return i < lost_[d.device_class].size() && lost_[d.device_class][i];
   }
 
+  // The change itself begins once the unused devices that it needs have loaded.
+  void announce(uint32_t i) {
+    const PlanMigration& m = options_.migrations[i];
+    const Deployment& from = *planes_[current_].deployment;
+    if (m.spares_first && m.load > 0) result_.migrations[i].spares = spares_needed(from, *m.to);
+    const auto& spares = result_.migrations[i].spares;
+    const bool any = std::ranges::any_of(spares, [](int64_t n) { return n > 0; });
+    events_.push(now_ + (any ? m.load : 0), {EventKind::kMigrate, 0, i, 0});
+  }
+
   // Once the old plan has no work in flight, the new one gets the waiting requests.
   void take_over() {
     migrating_ = false;
-    result_.migrated = now_;
-    const Deployment& to = *options_.migration->to;
-    open_plane(1, to);
-    current_ = 1;
-    std::map<PoolRole, uint32_t> there;
-    for (const auto& p : planes_[0].deployment->pipelines)
-      for (const auto& pool : p.partitions) there[pool.role] += pool.num_devices;
-    loaded_.assign(to.devices.size(), 0);
-    for (const auto& p : to.pipelines)
-      for (const auto& pool : p.partitions)
-        for (uint32_t i = 0; i < pool.num_devices; ++i) {
-          const uint32_t v = pool.first_device + i;
-          uint32_t& kept = there[pool.role];
-          if (kept > 0) {
-            --kept;
-          } else if (options_.migration->load > 0) {
-            loaded_[v] = now_ + options_.migration->load;
-          }
-        }
+    const PlanMigration& m = options_.migrations[target_];
+    auto& course = result_.migrations[target_];
+    result_.migrated = course.taken_over = now_;
+    const Deployment& from = *planes_[current_].deployment;
+    const Deployment& to = *m.to;
+    loaded_ = loading_ends(from, to, loaded_, course.spares, now_, m.load);
+    close_plane(planes_[current_]);
+    open_plane(to);
+    current_ = planes_.size() - 1;
+    Plane& plane = planes_[current_];
     for (uint32_t v = 0; v < to.devices.size(); ++v) {
-      if (loaded_[v] == 0 && !is_lost(planes_[1], v)) continue;
-      planes_[1].scheduler->device_lost(v, now_, actions_);
-      if (loaded_[v] > 0) events_.push(loaded_[v], {EventKind::kLoaded, 1, v, 0});
+      if (loaded_[v] == 0 && !is_lost(plane, v)) continue;
+      plane.scheduler->device_lost(v, now_, actions_);
+      if (loaded_[v] > 0)
+        events_.push(loaded_[v], {EventKind::kLoaded, static_cast<uint16_t>(current_), v, 0});
     }
-    apply(1);
+    apply(current_);
     for (const auto& r : held_) {
-      planes_[1].scheduler->submit(r.model, r.request, r.deadline, now_, actions_);
-      apply(1);
+      plane.scheduler->submit(r.model, r.request, r.deadline, now_, actions_);
+      apply(current_);
     }
     held_.clear();
   }
@@ -361,13 +384,7 @@ class Simulation {
       result_.latency.merge(m.latency);
       result_.queueing.merge(m.queueing);
     }
-    for (const auto& plane : planes_) {
-      if (!plane.scheduler) continue;
-      const auto& c = plane.scheduler->counters();
-      result_.counters.decisions += c.decisions;
-      result_.counters.probes += c.probes;
-      result_.counters.batches += c.batches;
-    }
+    close_plane(planes_[current_]);
     const auto horizon = static_cast<double>(result_.horizon);
     const Deployment& deployment = *planes_[0].deployment;
     std::vector<std::vector<uint32_t>> servers(deployment.classes.size());
@@ -391,13 +408,14 @@ class Simulation {
   Random noise_, lots_;
   SimulationResult result_;
   EventQueue<Payload> events_;
-  Plane planes_[2];
+  std::vector<Plane> planes_;
   size_t current_ = 0;
+  uint32_t target_ = 0;  // the migration that is under way
   bool migrating_ = false, twice_ = false;
   TimeNs now_ = 0;
   Actions actions_;
   std::vector<Outcome> outcome_;
-  std::vector<TimeNs> slo_;      // [model], the same in both plans
+  std::vector<TimeNs> slo_;      // [model], the same in all plans
   std::vector<TimeNs> run_end_;  // [first request of a batch]: end of the batch's last run
   struct Use {
     double of[2] = {0, 0};  // busy time of runs and of sending, ns
@@ -406,7 +424,7 @@ class Simulation {
   std::vector<std::vector<char>> lost_;  // [class][device]
   std::vector<std::vector<uint32_t>> fault_devices_;
   std::vector<PendingRequest> held_;  // requests that wait while the old plan finishes
-  std::vector<TimeNs> loaded_;        // time at which each virtual device of the new plan has loaded
+  std::vector<TimeNs> loaded_;        // time at which each virtual device of the current plan has loaded
 };
 
 Status check_options(const Deployment& d, std::span<const Arrival> arrivals, const SimulationOptions& o) {
@@ -423,18 +441,7 @@ Status check_options(const Deployment& d, std::span<const Arrival> arrivals, con
     if (f.device_class >= d.classes.size() || f.at < 0 || f.back <= f.at)
       return Error(Code::kInvalidInput,
                    "a fault needs a class of the fleet, a time from 0 and a return after it");
-  if (o.migration) {
-    const auto& m = *o.migration;
-    if (m.to == nullptr || m.at < 0 || m.load < 0 || m.load > 3600 * kNsPerSecond)
-      return Error(Code::kInvalidInput,
-                   "a migration needs a plan, a time from 0 and a load time of at most an hour");
-    HEDDLE_RETURN_IF_ERROR(check_deployment(*m.to));
-    bool same = m.to->models.size() == d.models.size() && m.to->classes.size() == d.classes.size();
-    for (size_t i = 0; same && i < d.models.size(); ++i)
-      same = m.to->models[i].name == d.models[i].name && m.to->models[i].slo_ns == d.models[i].slo_ns;
-    if (!same)
-      return Error(Code::kInvalidInput, "a migration's plans must have the same classes, models and SLOs");
-  }
+  HEDDLE_RETURN_IF_ERROR(check_migrations(d, o.migrations));
   if (arrivals.size() >= kNoId) return Error(Code::kUnsupported, "more than 4e9 arrivals");
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].model >= d.models.size() || arrivals[i].at < 0 || arrivals[i].at >= kNever / 2 ||

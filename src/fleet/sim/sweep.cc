@@ -73,7 +73,7 @@ void for_each_on_threads(size_t n, int threads, const std::function<void(size_t)
 }
 
 Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const SweepOptions& options) {
-  if (options.bound && (options.simulation.noise.any() || options.simulation.migration))
+  if (options.bound && (options.simulation.noise.any() || !options.simulation.migrations.empty()))
     return Error(Code::kInvalidInput,
                  "a bound holds for one plan and exact times: leave out jitter, "
                  "stragglers and migration");

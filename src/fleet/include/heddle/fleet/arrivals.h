@@ -60,6 +60,13 @@ inline constexpr double kMostArrivals = 2e8;
 Result<std::vector<Arrival>> make_arrivals(const Traffic& traffic, std::span<const double> rates_per_s,
                                            double duration_s, uint64_t seed);
 
+// Arrivals whose rate over [0, duration) has the shape of the trace: counts of its invocations in equal parts of its
+// time, at most 1440 parts with at least 100 invocations on average. Within a part arrivals are Poisson. Errors: as
+// make_arrivals().
+Result<std::vector<Arrival>> arrivals_in_shape(const FunctionTrace& trace,
+                                               std::span<const double> rates_per_s, double duration_s,
+                                               uint64_t seed);
+
 // Recorded arrivals as CSV: the header `time_us` or `time_us,model`, then one arrival per line in any order.
 // `model` is a name, optional if there is only one model. Errors name the line. O(size log size).
 Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<const std::string> models);

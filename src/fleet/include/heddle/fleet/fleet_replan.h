@@ -29,4 +29,16 @@ struct FleetReplan {
 Result<FleetReplan> replan_fleet(const Fleet& fleet, const FleetPlan& running,
                                  const FleetPlanOptions& options);
 
+// What moves cost beside the plan's own devices, in the objective's unit for each whole device.
+struct MovePrices {
+  double load = 0;    // of a device that loads other weights
+  double outage = 0;  // beside it, of one that serves the running plan and so is out while it loads
+};
+
+// A plan for another load (objective cost or power) that minimises its cost and the price of the moves. So it may cost
+// more than a fresh plan, but then it moves less. Devices that the running plan leaves unused load while it serves. The
+// search is limited by its work, not by time: equal arguments give equal plans. Errors: those of plan_fleet().
+Result<FleetReplan> replan_for_load(const Fleet& fleet, const FleetPlan& running,
+                                    const FleetPlanOptions& options, const MovePrices& prices);
+
 }  // namespace heddle

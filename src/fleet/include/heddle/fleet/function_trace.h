@@ -31,6 +31,8 @@ struct FunctionTraceOptions {
   double popularity_power = 1;  // the r-th function's share falls as r^-power
   double clump_size = 4;        // mean number of invocations in a clump, at least 1
   double clump_gap_s = .05;     // mean gap inside a clump
+  // The rate of clumps swings as a sine: rate * (1 + swing * sin(2 pi t / period)), swing in [0, 1].
+  double swing = 0, period_s = 86400;
 };
 // Returns CSV text, so a synthetic trace uses the same reader as a real one. The mean rate is rate_per_s.
 // Variance / mean of the counts in windows much longer than a clump is 2 clump_size - 1. Errors: options out

@@ -1,5 +1,5 @@
 // A discrete-event simulation of a deployed fleet plan. It has arrivals, a scheduler's decisions, work on virtual
-// devices and links, times that differ from the plan's, loss and return of devices, and a change of plan.
+// devices and links, times that differ from the plan's, loss and return of devices, and changes of plan.
 //
 // Each request has exactly one outcome: answered in time, answered late, dropped by the scheduler, or failed
 // (lost with a device). After the last arrival the simulation goes on until everything is answered. The
@@ -49,10 +49,12 @@ struct DeviceFault {
 
 // At `at` the old plan stops beginning batches. When its batches in flight are done, the new plan takes over
 // the waiting requests. Virtual devices with the same role in both plans continue at once; others first load
-// for `load`.
+// for `load`. With `spares_first` the devices that the old plan leaves unused load while it still serves, and
+// the change begins `load` later; only roles for which there is no spare device then load after it.
 struct PlanMigration {
   const Deployment* to = nullptr;  // has the same models and classes; must outlive the simulation
   TimeNs at = 0, load = 0;
+  bool spares_first = false;
 };
 
 struct SimulationOptions {
@@ -60,7 +62,9 @@ struct SimulationOptions {
   DispatchOptions dispatch;  // fill_gaps is overwritten according to `scheduler`
   ExecutionNoise noise;
   std::vector<DeviceFault> faults;
-  std::optional<PlanMigration> migration;
+  // In order of time; none may begin before the spare devices of the one before it have loaded. One that
+  // begins before the one before it has taken over replaces it.
+  std::vector<PlanMigration> migrations;
   TimeNs horizon = 0;  // end of the period for device use and `course`; 0: the last arrival
   TimeNs warmup = 0;   // requests that arrive earlier are served, but not counted
   uint64_t seed = 1;
@@ -96,6 +100,11 @@ struct ClassUse {
   double uplink_share = 0;  // busy share of the uplinks of the servers in use
 };
 
+struct MigrationCourse {
+  TimeNs taken_over = kNever;     // kNever: a later migration replaced this one
+  std::vector<int64_t> spares{};  // [class] unused devices that loaded from PlanMigration::at on
+};
+
 struct WorkBar {
   TimeNs start = 0, end = 0;
   uint32_t device = 0, pipeline = 0, partition = 0, batch_size = 0, request = 0;
@@ -113,8 +122,9 @@ struct SimulationResult {
   std::vector<RequestCounts> course;  // counts by time of arrival, in kCourseSteps equal parts of the horizon
   std::vector<WorkBar> window;
   TimeNs horizon = 0, end = 0;  // end: time of the last arrival or work
-  TimeNs migrated = kNever;     // time at which the new plan took over
-  uint64_t events = 0;          // number of arrivals, ends of work, wakes and faults
+  TimeNs migrated = kNever;     // time at which the last new plan took over
+  std::vector<MigrationCourse> migrations;
+  uint64_t events = 0;  // number of arrivals, ends of work, wakes and faults
 };
 
 // The deployment must pass check_deployment(). Errors: options out of range (noise, classes), arrivals that
