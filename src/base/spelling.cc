@@ -25,12 +25,20 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+bool is_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 }  // namespace
 
 std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates) {
   if (word.empty() || word.size() > kMaxWord) return "";
-  // Less than the word's own length, so that a suggestion shares at least one letter with it.
-  const size_t limit = std::min(std::max<size_t>(2, word.size() / 3), word.size() - 1);
+  for (const auto& candidate : candidates)
+    if (is_but_for_case(word, candidate)) return candidate;
+  // Less than the word's own length, so that a suggestion shares at least one letter with it; one edit of short words.
+  const size_t limit =
+      word.size() <= 3 ? std::min<size_t>(1, word.size() - 1) : std::max<size_t>(2, word.size() / 3);
   size_t best = limit + 1;
   std::string_view nearest;
   for (const auto& candidate : candidates) {

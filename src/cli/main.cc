@@ -248,7 +248,9 @@ int run(int argc, char** argv) {
     const auto status = fn(invocation);
     progress.finish();
     if (!status.ok()) return fail(status.error(), invocation.json);
+    errno = 0;
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      if (errno == EPIPE) return *status;  // its reader has seen enough
       std::fprintf(stderr, "heddle: cannot write to standard output\n");
       return kExitBadInput;
     }

@@ -276,6 +276,7 @@ class ClusterReader {
     if (card != nullptr) d = make_device(*card, "", HostId());
     read_engine(f, d);
     constexpr const char* kKinds = "'cpu', 'gpu', 'npu' or 'fpga'";
+    if (card == nullptr && at.has("class") && !at.has("kind")) return kind_missing(at);
     if (card != nullptr)
       f.optional("kind", d.kind, device_kind_from_name, kKinds);
     else
@@ -304,6 +305,16 @@ class ClusterReader {
     const auto named = value.find("class");
     return named != value.end() && named->is_string() ? find_in_catalogue(named->get<std::string>())
                                                       : nullptr;
+  }
+
+  // The class would have brought the kind if the catalogue had it.
+  static Error kind_missing(const JsonCursor& at) {
+    std::vector<std::string> known;
+    for (const auto& row : device_catalogue()) known.emplace_back(row.name);
+    const Json& named = at.value().at("class");
+    const std::string name = named.is_string() ? named.get<std::string>() : named.dump();
+    return at.error("the key 'kind' is missing, and the catalogue has no class " + quote_text(name) +
+                    did_you_mean(name, known) + "; `heddle devices --catalogue` lists its classes");
   }
 
   // A file without links: each card of the catalogue has a PCIe link of its own. A CPU needs none.

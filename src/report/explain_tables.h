@@ -11,6 +11,7 @@ namespace heddle {
 inline constexpr char kVariantsNote[] =
     "* is the plan's choice; a segment that was not measured as one has the sum of its units";
 inline constexpr char kSuggestionsNote[] = "the same plan under one change; planning anew may gain more";
+inline constexpr char kNoSuggestion[] = "No single change of a device or link makes this plan faster.";
 inline constexpr char kRobustnessNote[] = "the same plan; the device or core whose loss costs most";
 
 // "compute 84.6 %, transfers 15.4 %, loads 0.0 %"

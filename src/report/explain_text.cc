@@ -78,7 +78,9 @@ std::string explanation_text(const Explanation& e) {
     out +=
         "\n" + wrapped("Engines (" + std::string(kVariantsNote) + ")", 98, 0) + variants_table(e).to_string();
   out += "\nCritical path: " + path_shares_text(e) + "\n" + path_table(e).to_string();
-  if (!e.suggestions.empty())
+  if (e.suggestions.empty())
+    out += "\n" + std::string(kNoSuggestion) + "\n";
+  else
     out += "\nWhat would help (" + std::string(kSuggestionsNote) + ")\n" + suggestions_table(e).to_string();
   if (!e.precision_text.empty()) out += "\n" + e.precision_text;
   if (e.precision_units) out += e.precision_units->to_string();

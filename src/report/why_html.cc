@@ -70,8 +70,9 @@ std::string why_html(const Explanation& e, const std::optional<PrecisionError>& 
     out += "<p class=\"note\"><b>Warning:</b> " + escape_markup(warning) + "</p>\n";
   out += devices_section(e) + path_section(e);
   if (!e.variants.empty()) out += section("Engines", kVariantsNote) + variants_table(e).to_html();
-  if (!e.suggestions.empty())
-    out += section("What would help", kSuggestionsNote) + suggestions_table(e).to_html();
+  out += e.suggestions.empty()
+             ? section("What would help", kNoSuggestion)
+             : section("What would help", kSuggestionsNote) + suggestions_table(e).to_html();
   if (!e.precision_text.empty() || error) out += section("Precision", "") + paragraphs(e.precision_text);
   if (e.precision_units) out += e.precision_units->to_html();
   if (error) out += paragraphs(precision_text(error));

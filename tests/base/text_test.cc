@@ -27,11 +27,13 @@ TEST(NearestSpelling, FindsSlipsOfTheFingers) {
   EXPECT_EQ(nearest_spelling("latnecy", names), "latency");
   EXPECT_EQ(nearest_spelling("dupplex", names), "duplex");
   EXPECT_EQ(nearest_spelling("memory", names), "memory");
+  EXPECT_EQ(nearest_spelling("v100", Names{"P100", "V100"}), "V100");
 }
 
 TEST(NearestSpelling, IsSilentWhereNothingIsNear) {
   const Names names = {"bandwidth", "latency"};
   EXPECT_EQ(nearest_spelling("colour", names), "");
+  EXPECT_EQ(nearest_spelling("foo", Names{"ios"}), "");
   EXPECT_EQ(nearest_spelling("", names), "");
   EXPECT_EQ(nearest_spelling("x", Names{"y"}), "");
   EXPECT_EQ(nearest_spelling(std::string(100000, 'a'), names), "");

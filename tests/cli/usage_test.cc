@@ -36,6 +36,7 @@ TEST_P(Usage, IsRefusedWithAMessageThatHelps) {
   folder.write("cut.json", R"({"format": "heddle-graph", "version": 1, "name": )");
   folder.write("noise.onnx", "this is no model");
   folder.write("fleet.yaml", "format: heddle-fleet\nversion: 1\n");
+  folder.write("box.yaml", "name: box\nhosts: [{name: host}]\ndevices:\n  - {name: a, class: A1000}\n");
   std::filesystem::create_directory(folder.file("folder.onnx"));
   const auto files_before = std::distance(std::filesystem::directory_iterator(folder.path()), {});
   const auto ran = run_heddle(GetParam().arguments, folder.path());

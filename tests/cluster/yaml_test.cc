@@ -89,7 +89,10 @@ TEST(ClusterYaml, EveryMistakeIsNamedWithItsPlaceAndTheExpectation) {
       {"    class: mine", "    kind: gpu", "c.yaml:8: the key 'kind' stands twice"},
       {"kind: gpu", "kind: gpuu",
        "c.yaml:7: $.devices[0].kind: is the string 'gpuu', expected 'cpu', 'gpu', 'npu' or 'fpga'"},
-      {"    kind: gpu\n", "", "c.yaml:6: $.devices[0]: the key 'kind' is missing"},
+      {"    kind: gpu\n", "",
+       "c.yaml:6: $.devices[0]: the key 'kind' is missing, and the catalogue has no class 'mine'; `heddle "
+       "devices "
+       "--catalogue` lists its classes"},
       {"name: demo", "nam: demo", "c.yaml:1: $.nam: unknown key (did you mean 'name'?)"},
       {"name: demo\n", "", "c.yaml:1: $: the key 'name' is missing"},
       {"memory: 16GiB", "memory: 16Gbb",

@@ -40,7 +40,7 @@ SEARCH_WORDS = [
     (r"^(\S+ +)\d+( +[\d.]+ [mu]s +\d+ %)$", r"\1N\2"),  # a device's line: its segments
 ]
 # Notes that a plan has only if something disturbed the measurement, or if the search took more than a second.
-PROGRESS = re.compile(r"^\w[\w ]*  (?:\d+/\d+ \(\d+ %\)  )?[\d.]+ s(?:  best .*)?\n", re.MULTILINE)
+PROGRESS = re.compile(r"^(?:\S+Z info )?\w[\w ]*  (?:\d+/\d+ \(\d+ %\)  )?[\d.]+ s(?:  best .*)?\n", re.MULTILINE)
 # These depend on the times that were measured.
 MEASURED_WORDS = [
     (r"that of the best single device \(\S+\)|N times as fast as the best single device \(.*\)", "best device"),

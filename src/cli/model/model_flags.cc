@@ -115,15 +115,26 @@ Status check_is_no_fleet(const std::string& path) {
   return invalid_input(path + ": this is a fleet file; use `heddle fleet plan " + path + "`");
 }
 
+Status check_is_no_cluster(const std::string& path) {
+  if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return {};
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("hosts:") || line.starts_with("devices:"))
+      return invalid_input(path + ": this is a cluster file; use `heddle plan MODEL --cluster " + path + "`");
+  return {};
+}
+
 Status check_is_plan(const std::string& path) {
   if (path.ends_with(".onnx") || path.starts_with("zoo:"))
     return invalid_input(path + ": this is a model; make a plan of it with `heddle plan " + path +
                          " -o plan.json`");
+  HEDDLE_RETURN_IF_ERROR(check_is_no_cluster(path));
   return check_is_no_fleet(path);
 }
 
 Result<ModelSpec> ModelFlags::source() const {
   HEDDLE_RETURN_IF_ERROR(check_is_no_fleet(spec.path));
+  HEDDLE_RETURN_IF_ERROR(check_is_no_cluster(spec.path));
   ModelSpec source = spec;
   HEDDLE_ASSIGN_OR_RETURN(source.import.shapes, parse_shapes(shapes));
   HEDDLE_ASSIGN_OR_RETURN(source.import.values, parse_values(values));
@@ -283,6 +294,7 @@ Result<ProblemSettings> ProblemFlags::settings() const {
   else if (!resident.empty())
     s.resident = {.fraction = 0, .file = resident};
   if (cluster != "preset:local") {
+    HEDDLE_RETURN_IF_ERROR(check_is_no_fleet(cluster));
     HEDDLE_ASSIGN_OR_RETURN(s.cluster, open_cluster(cluster));
   }
   return s;

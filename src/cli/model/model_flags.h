@@ -76,6 +76,7 @@ Status check_planner(const std::string& name);
 // Invalid input if the file, which should be a model or plan, is for another verb; the message names that. What
 // cannot be read is left to the reader.
 Status check_is_no_fleet(const std::string& path);
+Status check_is_no_cluster(const std::string& path);
 // The same if the file should be a plan or run.
 Status check_is_plan(const std::string& path);
 
