@@ -158,7 +158,6 @@ RunFn Command::subverbs(std::span<const Verb> verbs) {
   std::vector<std::pair<CLI::App*, RunFn>> parts;
   for (const auto& verb : verbs) {
     auto* sub = app_.add_subcommand(verb.name, verb.summary);
-    sub->fallthrough();
     Command command(*sub);
     parts.emplace_back(sub, verb.setup(command));
   }

@@ -222,6 +222,7 @@ int run(int argc, char** argv) {
     common.declare(*sub);
     Command command(*sub);
     commands.emplace_back(sub, verb.setup(command));
+    for (auto* part : sub->get_subcommands({})) common.declare(*part);
   }
   try {
     app.parse(argc, argv);

@@ -413,9 +413,24 @@ RunFn setup_serve(Command& command) {
       "models (.onnx or what OpenVINO reads) or folders of MODEL/VERSION/model.onnx, served "
       "here; or one plan file (.json, from heddle plan -o); or one fleet file (.json, .yaml): "
       "models with a file run on the devices that it names, others on emulated ones");
+  command.group("Address and clients");
   command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
   command.option("--port", o->port, "HTTP port (default 8000; 0: any free one)", 0, 65535);
   command.option("--grpc-port", o->grpc_port, "gRPC port (default 8001; 0: any free one)", 0, 65535);
+  command.option("--max-body", o->max_body, "largest body of a request (default 64MiB)");
+  command.option("--max-memory", o->max_memory,
+                 "largest sum of the bodies of all requests in flight (default 1GiB)");
+  command.option("--max-connections", o->max_connections,
+                 "HTTP connections at once, gRPC calls of one connection (default 1024)", 1, 100000);
+  command.rate("--max-rate", o->max_rate, "most requests, HTTP and gRPC together (default: any)", 0, 1e9);
+  command.option("--tls-cert", o->tls_cert, "encrypt HTTP and gRPC: the server's certificates (PEM)");
+  command.option("--tls-key", o->tls_key, "the certificate's private key (PEM, no passphrase)");
+  command.list("--allow-host", o->host_names,
+               "on a loopback address: a host name that clients may call this server by (repeatable)");
+  command.option("--token-file", o->token_file, "require this file's content as a bearer token from clients");
+  command.seconds("--drain", o->drain_s,
+                  "time that requests in flight have to finish after Ctrl-C (default 10s)", 0, 3600);
+  command.group("Models and plans");
   command.option(
       "--slo", o->slo,
       "models, plan: from arrival to answer, such as 50ms (default: 10 times a request's measured time, at "
@@ -441,31 +456,23 @@ RunFn setup_serve(Command& command) {
       "models: goodput (default: the arrangement that serves most in time when simulated, with "
       "devices of each model's own or shared by all) or rate (the greatest least rate, each on its "
       "own devices)");
-  command.option("--plan", o->plan, "fleet: a plan file (default: planned by auto)");
-  command.option("--clock", o->clock,
-                 "fleet: multiply all times by this, for machines too small for its load", .01, 100);
+  command.group("Scheduling");
   command.option(
       "--scheduler", o->scheduler,
       "reservation (default for fleets), busy-until or reactive (default for models: begins at once)");
   command.option("--guard", o->guard,
                  "time that reservations keep free before each deadline (default for fleets: a twentieth of "
                  "the least SLO, 2ms at most; for models 0)");
-  command.option("--max-body", o->max_body, "largest body of a request (default 64MiB)");
-  command.option("--max-memory", o->max_memory,
-                 "largest sum of the bodies of all requests in flight (default 1GiB)");
-  command.option("--max-connections", o->max_connections,
-                 "HTTP connections at once, gRPC calls of one connection (default 1024)", 1, 100000);
-  command.rate("--max-rate", o->max_rate, "most requests, HTTP and gRPC together (default: any)", 0, 1e9);
-  command.option("--tls-cert", o->tls_cert, "encrypt HTTP and gRPC: the server's certificates (PEM)");
-  command.option("--tls-key", o->tls_key, "the certificate's private key (PEM, no passphrase)");
-  command.list("--allow-host", o->host_names,
-               "on a loopback address: a host name that clients may call this server by (repeatable)");
-  command.option("--token-file", o->token_file, "require this file's content as a bearer token from clients");
+  command.group("Fleet");
+  command.option("--plan", o->plan, "fleet: a plan file (default: planned by auto)");
+  command.option("--clock", o->clock,
+                 "fleet: multiply all times by this, for machines too small for its load", .01, 100);
+  command.group("Workers");
   o->workers.declare(command);
+  command.group("Devices that drift");
   o->drift.declare(command);
+  command.group("");
   o->log.declare(command);
-  command.seconds("--drain", o->drain_s,
-                  "time that requests in flight have to finish after Ctrl-C (default 10s)", 0, 3600);
   return [o](const Invocation& invocation) { return run_serve(*o, invocation); };
 }
 

@@ -29,15 +29,8 @@ CommandInfo command_tree(const CLI::App& app) {
   info.summary = app.get_description();
   info.footer = app.get_footer();
   for (const auto* option : app.get_options()) info.flags.push_back(flag_info(*option));
-  for (const auto* part : app.get_subcommands([](const CLI::App*) { return true; })) {
-    CommandInfo inner = command_tree(*part);
-    // What a part does not know falls through to its verb.
-    if (part->get_fallthrough()) {
-      for (const auto& flag : info.flags)
-        if (!flag.positional && flag.names != inner.flags.front().names) inner.flags.push_back(flag);
-    }
-    info.parts.push_back(std::move(inner));
-  }
+  for (const auto* part : app.get_subcommands([](const CLI::App*) { return true; }))
+    info.parts.push_back(command_tree(*part));
   return info;
 }
 
