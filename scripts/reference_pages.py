@@ -157,8 +157,8 @@ def flags_page(program: Path) -> str:
 
     out = [
         "# Flags\n",
-        "Every verb with all its flags, as `heddle VERB --help-all` prints them. `heddle VERB --help` leaves out\n"
-        "those for research. [The command line](cli.md) says what the verbs are for.\n",
+        "Every verb with all its flags, as `heddle VERB --help-all` prints them. `heddle VERB --help` hides\n"
+        "research flags. [The command line](cli.md) introduces the verbs.\n",
     ]
     for verb in verbs_in(help_of(flag="--help")):
         text = help_of(verb)

@@ -1,4 +1,5 @@
 // The heddle program: flags to verbs, signals to cancellation, errors to messages and exit statuses.
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -249,9 +250,9 @@ int run(int argc, char** argv) {
     const auto status = fn(invocation);
     progress.finish();
     if (!status.ok()) return fail(status.error(), invocation.json);
-    errno = 0;
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      if (errno == EPIPE) return *status;  // its reader has seen enough
+      pollfd reader{STDOUT_FILENO, 0, 0};
+      if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return *status;  // it has seen enough
       std::fprintf(stderr, "heddle: cannot write to standard output\n");
       return kExitBadInput;
     }

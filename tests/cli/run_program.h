@@ -9,6 +9,15 @@
 
 namespace heddle {
 
+// A graph file: "chain", an op that reads another's output.
+inline constexpr char kTwoOpGraph[] =
+    R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": ["t1"],
+ "params": [], "ops": [
+ {"name": "a", "type": "Work", "inputs": [], 
+  "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9},
+ {"name": "b", "type": "Work", "inputs": ["t0"], 
+  "outputs": [{"name": "t1", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})";
+
 struct Ran {
   int status = -1;  // exit status; 128 + signal when killed
   std::string out, err;

@@ -21,21 +21,13 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-constexpr char kTwoOps[] =
-    R"({"format": "heddle-graph", "version": 1, "name": "two", "inputs": [], "outputs": ["t1"],
- "params": [], "ops": [
- {"name": "a", "type": "Work", "inputs": [],
-  "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9},
- {"name": "b", "type": "Work", "inputs": ["t0"],
-  "outputs": [{"name": "t1", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})";
-
 constexpr char kEscape[] = "\x1b[";
 constexpr char kTime[] = "20[0-9-]*T[0-9:]*\\.[0-9][0-9][0-9]Z";
 
 class TerminalCli : public testing::Test {
  protected:
   void SetUp() override {
-    folder_.write("two.json", kTwoOps);
+    folder_.write("two.json", kTwoOpGraph);
     ASSERT_EQ(heddle({"plan", "two.json", "--cluster", "preset:v100", "-o", "p.json", "-q"}).status, 0);
   }
   Ran heddle(const std::vector<std::string>& arguments) const {

@@ -20,17 +20,9 @@ void PrintTo(const Mistake& m, std::ostream* os) { *os << m.name; }
 
 class Usage : public testing::TestWithParam<Mistake> {};
 
-constexpr char kChain[] =
-    R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": ["t1"],
- "params": [], "ops": [
- {"name": "a", "type": "Work", "inputs": [], 
-  "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9},
- {"name": "b", "type": "Work", "inputs": ["t0"], 
-  "outputs": [{"name": "t1", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})";
-
 TEST_P(Usage, IsRefusedWithAMessageThatHelps) {
   const TemporaryFolder folder;
-  folder.write("chain.json", kChain);
+  folder.write("chain.json", kTwoOpGraph);
   folder.write("empty.json", "");
   folder.write("list.json", "[1, 2]");
   folder.write("cut.json", R"({"format": "heddle-graph", "version": 1, "name": )");
@@ -55,11 +47,20 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, Usage, testing::ValuesIn(kMistakes),
 
 TEST(UsageFiles, AModelMayHaveTheNameOfAFleet) {
   const TemporaryFolder folder;
-  std::string graph = kChain;
+  std::string graph = kTwoOpGraph;
   graph.replace(graph.find("\"chain\""), 7, "\"heddle-fleet\"");
   folder.write("fleet.json", graph);
   const auto ran = run_heddle({"plan", "fleet.json", "--cluster", "preset:v100", "-q"}, folder.path());
   EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
+TEST(ClosedPipe, IsNoError) {
+  const TemporaryFolder folder;
+  // The manual page is longer than a pipe holds, so the program meets the closed end while it writes.
+  const auto ran =
+      run_command({"bash", "-c", HEDDLE_PROGRAM " man | true; echo ${PIPESTATUS[0]}"}, folder.path());
+  EXPECT_EQ(ran.out, "0\n");
+  EXPECT_EQ(ran.err, "");
 }
 
 }  // namespace

@@ -96,6 +96,16 @@ class WorkerVersions : public testing::Test {
     ASSERT_TRUE(pool.ok());
     pool_ = *pool;
   }
+  void start_worker() {
+    WorkerOptions options;
+    options.name = "mine";
+    options.devices = {{"c", 1}};
+    auto made = Worker::start(options, *bus_);
+    ASSERT_TRUE(made.ok());
+    worker_ = std::move(*made);
+    stub_ = worker::Worker::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(worker_->port()),
+                                                        grpc::InsecureChannelCredentials()));
+  }
   WorkerState state() const {
     const auto all = pool_->workers();
     return all.empty() ? WorkerState() : all[0];
@@ -123,6 +133,8 @@ class WorkerVersions : public testing::Test {
 
   std::shared_ptr<WorkerBus> bus_;
   std::shared_ptr<WorkerPool> pool_;
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<worker::Worker::Stub> stub_;
 };
 
 TEST(ProtocolVersion, WorksWithTheSameAndOneBeside) {
@@ -166,16 +178,11 @@ TEST_F(WorkerVersions, OfWorkersThatDoNotFitAreNamedInTheLogOfTheServerOnce) {
 }
 
 TEST_F(WorkerVersions, OfServersThatDoNotFitAreNamedByWorkersOnce) {
-  WorkerOptions options;
-  options.name = "mine";
-  options.devices = {{"c", 1}};
-  auto made = Worker::start(options, *bus_);
-  ASSERT_TRUE(made.ok());
-  const auto stub = worker::Worker::NewStub(grpc::CreateChannel(
-      "127.0.0.1:" + std::to_string((*made)->port()), grpc::InsecureChannelCredentials()));
-  const auto opened = [&stub](uint32_t version) {
+  start_worker();
+  ASSERT_NE(stub_, nullptr);
+  const auto opened = [this](uint32_t version) {
     grpc::ClientContext context;
-    const auto stream = stub->Session(&context);
+    const auto stream = stub_->Session(&context);
     worker::ToWorker message;
     message.set_version(version);
     message.mutable_open()->set_epoch(1);
@@ -201,7 +208,7 @@ TEST_F(WorkerVersions, OfServersThatDoNotFitAreNamedByWorkersOnce) {
     const auto log = testing::internal::GetCapturedStderr();
     EXPECT_EQ(lines(log, "worker mine: refuses a server: " + why), 1U) << log;
   }
-  EXPECT_EQ((*made)->counters().sessions, 1U);
+  EXPECT_EQ(worker_->counters().sessions, 1U);
 }
 
 // As a worker two versions ahead refuses this server: the server's log has the worker's words.
@@ -238,16 +245,11 @@ TEST_F(WorkerVersions, ThatWorkersRefuseAreInTheLogOfTheServer) {
 }
 
 TEST_F(WorkerVersions, OfFeatureMapsAreCheckedByTheReceiver) {
-  WorkerOptions options;
-  options.name = "mine";
-  options.devices = {{"c", 1}};
-  auto made = Worker::start(options, *bus_);
-  ASSERT_TRUE(made.ok());
-  const auto stub = worker::Worker::NewStub(grpc::CreateChannel(
-      "127.0.0.1:" + std::to_string((*made)->port()), grpc::InsecureChannelCredentials()));
+  start_worker();
+  ASSERT_NE(stub_, nullptr);
   for (const uint32_t version : {kNone, kWorkerProtocol, kTwoAhead}) {
     grpc::ClientContext context;
-    const auto stream = stub->Feature(&context);
+    const auto stream = stub_->Feature(&context);
     worker::FeatureChunk chunk;
     chunk.set_version(version);
     stream->Write(chunk);

@@ -356,7 +356,7 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
   command.option("--load-time", o.load_time, "of a device that gets another role (default 0s)");
   command.option("--csv", o.csv, "write the figures per scheduler, load and model");
   command.option("--html", o.html, "write a page with plots");
-  command.option("--window", o.window, "FROM:TO, such as 1s:1.2s: what runs then is drawn in the page");
+  command.option("--window", o.window, "draw the runs from FROM to TO in the page, such as 1s:1.2s");
 }
 
 }  // namespace

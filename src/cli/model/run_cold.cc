@@ -146,8 +146,8 @@ void ColdFlags::declare(Command& command) {
   command.option("--load-workers", load_workers,
                  "--cold: segments loaded at once (default: one a core, at most 4)", 1, 64);
   command.bytes("--budget-bytes", budget_bytes,
-                "--cold: most bytes of parameters compiled at once; what does not fit is loaded again for "
-                "each request",
+                "--cold: most bytes of parameters in compiled segments; each request loads the other "
+                "segments again",
                 1, INT64_MAX);
   command.option("--requests", requests,
                  "--cold: requests of each start, one after the other (default 1, with a budget 3)", 1,

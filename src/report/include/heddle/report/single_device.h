@@ -1,4 +1,4 @@
-// The device that would serve a problem best alone: what a plan's gain is measured against.
+// The best single device for a problem: a plan's gain compares with it.
 #pragma once
 
 #include <optional>
