@@ -20,14 +20,17 @@ using namespace nb::literals;
 const nb::sig kSignature(
     "def __init__(self, path: str | os.PathLike[str], *, batch: int | None = None, "
     "shapes: collections.abc.Mapping[str, collections.abc.Sequence[int]] = {}, "
+    "values: collections.abc.Mapping[str, collections.abc.Sequence[float]] = {}, "
     "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> None");
 
 PyModel open_model(const std::filesystem::path& path, std::optional<int64_t> batch,
-                   const std::map<std::string, Shape>& shapes, const nb::object& on_progress) {
+                   const std::map<std::string, Shape>& shapes,
+                   const std::map<std::string, std::vector<double>>& values, const nb::object& on_progress) {
   PyModel model;
   model.source.path = path.string();
   model.source.import.batch = batch;
   model.source.import.shapes = shapes;
+  model.source.import.values = values;
   model.loaded = call_in_background(on_progress, Interrupted::kRaises,
                                     [&](const Control&) { return load_model(model.source); });
   if (model.loaded.model != nullptr)
@@ -70,25 +73,28 @@ std::string description(const PyModel& model) {
 }  // namespace
 
 void bind_model(nb::module_& module) {
-  nb::class_<PyModel>(module, "Model",
-                      "A model that can be planned: an ONNX file or another format that OpenVINO reads, a "
-                      "graph (.json), or a "
-                      "network of the zoo (\"zoo:resnet-50\").\n\n"
-                      "`batch` sets the first dimension of every input whose first dimension is open; "
-                      "without it that is 1, and "
-                      "a UserWarning says so. `shapes` sets an input's whole shape. Raises NotFoundError if "
-                      "there is no such file. Raises InvalidInputError if it is malformed or a "
-                      "dimension stays open. The message names the file and the place. The file is read in a "
-                      "process of its own "
-                      "first, so a hostile file cannot end this one.")
+  nb::class_<PyModel>(
+      module, "Model",
+      "A model that can be planned: an ONNX file or another format that OpenVINO reads, a "
+      "graph (.json), or a "
+      "network of the zoo (\"zoo:resnet-50\").\n\n"
+      "`batch` sets the first dimension of every input whose first dimension is open; "
+      "without it that is 1, and "
+      "a UserWarning says so. `shapes` sets an input's whole shape. `values` makes an input of an .onnx "
+      "file a constant, so that requests do not give it. Raises NotFoundError if "
+      "there is no such file. Raises InvalidInputError if it is malformed or a "
+      "dimension stays open. The message names the file and the place. The file is read in a "
+      "process of its own "
+      "first, so a hostile file cannot end this one.")
       .def(
           "__init__",
           [](PyModel* self, const std::filesystem::path& path, std::optional<int64_t> batch,
-             const std::map<std::string, Shape>& shapes, const nb::object& on_progress) {
-            new (self) PyModel(open_model(path, batch, shapes, on_progress));
+             const std::map<std::string, Shape>& shapes,
+             const std::map<std::string, std::vector<double>>& values, const nb::object& on_progress) {
+            new (self) PyModel(open_model(path, batch, shapes, values, on_progress));
           },
           "path"_a, nb::kw_only(), "batch"_a = nb::none(), "shapes"_a = std::map<std::string, Shape>(),
-          "on_progress"_a = nb::none(), kSignature)
+          "values"_a = std::map<std::string, std::vector<double>>(), "on_progress"_a = nb::none(), kSignature)
       .def_prop_ro(
           "name", [](const PyModel& m) { return m.loaded.name; }, "The file's name without its suffix.")
       .def_prop_ro(

@@ -19,4 +19,5 @@ NB_MODULE(_core, module) {
   bind_grade(module);
   bind_running(module);
   bind_fleet(module);
+  bind_buckets(module);
 }

@@ -62,5 +62,6 @@ void bind_precision(nanobind::module_& module);
 void bind_grade(nanobind::module_& module);
 void bind_running(nanobind::module_& module);
 void bind_fleet(nanobind::module_& module);
+void bind_buckets(nanobind::module_& module);
 
 }  // namespace heddle::python

@@ -50,12 +50,27 @@ ProblemSettings settings_of(const PyModel& model, const std::optional<std::share
   return settings;
 }
 
+using InputValues = std::map<std::string, std::vector<double>>;
+
+// The model with more inputs as constants, which is another model.
+std::shared_ptr<const PyModel> with_values(std::shared_ptr<const PyModel> model, const InputValues& values,
+                                           const nb::object& on_progress) {
+  auto fixed = std::make_shared<PyModel>();
+  fixed->source = model->source;
+  for (const auto& [name, value] : values) fixed->source.import.values[name] = value;
+  if (fixed->source.import.values == model->source.import.values) return model;
+  fixed->loaded = call_in_background(on_progress, Interrupted::kRaises,
+                                     [&](const Control&) { return load_model(fixed->source); });
+  return fixed;
+}
+
 std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
                                    const std::optional<std::shared_ptr<PyCluster>>& cluster,
                                    const std::optional<std::shared_ptr<PyCosts>>& costs,
-                                   const std::string& objective, const std::string& planner,
-                                   double time_limit, uint64_t seed, int threads,
+                                   const InputValues& values, const std::string& objective,
+                                   const std::string& planner, double time_limit, uint64_t seed, int threads,
                                    const nb::object& on_progress) {
+  model = with_values(std::move(model), values, on_progress);
   auto made = std::make_shared<PyPlan>();
   made->search = {.time_limit_s = time_limit, .seed = seed, .threads = threads};
   made->settings = settings_of(*model, cluster, costs);
@@ -213,14 +228,18 @@ void bind_grade(nb::module_& module) {
 void bind_planning(nb::module_& module) {
   module.def(
       "plan", &plan_model, "model"_a, "cluster"_a = nb::none(), "costs"_a = nb::none(), nb::kw_only(),
-      "objective"_a = "latency", "planner"_a = "auto", "time_limit"_a = 10.0, "seed"_a = 1, "threads"_a = 1,
-      "on_progress"_a = nb::none(),
+      "values"_a = InputValues(), "objective"_a = "latency", "planner"_a = "auto", "time_limit"_a = 10.0,
+      "seed"_a = 1, "threads"_a = 1, "on_progress"_a = nb::none(),
       nb::sig("def plan(model: Model, cluster: Cluster | None = None, costs: Costs | None = None, *, "
+              "values: collections.abc.Mapping[str, collections.abc.Sequence[float]] = {}, "
               "objective: typing.Literal['latency', 'cold-latency', 'throughput'] = 'latency', "
               "planner: str = 'auto', time_limit: float = 10.0, seed: int = 1, threads: int = 1, "
               "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Plan"),
       "Plans the model on the cluster: places units, orders them, and adds transfers and loads.\n\n"
       "`costs`: as profile() found them, with its settings; else they are found with its usual settings. "
+      "`values` makes inputs of an .onnx file constants of the plan, as Model(values=...) does; costs must "
+      "be "
+      "of a model with these values. "
       "`planner`: one of planners(). `time_limit`: seconds of planning; measuring comes on top. `threads`: "
       "of the "
       "search, which uses no others. `on_progress` is called on this thread, at most ten times a second. "

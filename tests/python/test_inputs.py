@@ -26,6 +26,44 @@ def test_the_batch_size_of_an_open_dimension(tmp_path: Path) -> None:
     assert hd.Model(path, shapes={"x": [5, 64]}).inputs == [("x", "f32", (5, 64))]
 
 
+def reshape_onnx() -> bytes:
+    """y = x in the shape that the input `shape` gives."""
+    onnx = pytest.importorskip("onnx")
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Reshape", ["x", "shape"], ["y"], name="reshape")],
+        "reshape",
+        [value("x", onnx.TensorProto.FLOAT, [4, 4]), value("shape", onnx.TensorProto.INT64, [2])],
+        [value("y", onnx.TensorProto.FLOAT, ["a", "b"])],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+def test_values_of_inputs_become_constants(tmp_path: Path) -> None:
+    path = tmp_path / "reshape.onnx"
+    path.write_bytes(reshape_onnx())
+    with pytest.warns(UserWarning, match="'shape' is a constant"):
+        model = hd.Model(path, values={"shape": [2, 8]})
+    assert model.inputs == [("x", "f32", (4, 4))]
+    assert model.outputs == [("y", "f32", (2, 8))]
+    with pytest.raises(hd.InvalidInputError, match="absent"):
+        hd.Model(path, values={"absent": [1]})
+
+
+def test_buckets_take_the_least_time() -> None:
+    # With {11, 100} the eleven requests take 10 * 11 + 100, with {10, 100} they take 5 * 10 + 6 * 100.
+    sizes = [10] * 5 + [11] * 5 + [100]
+    assert hd.choose_buckets(sizes, 1) == [100]
+    assert hd.choose_buckets(sizes, 2) == [11, 100]
+    assert hd.choose_buckets(sizes, 3) == [10, 11, 100]
+    assert hd.choose_buckets(sizes, 3, times={10: 5.0, 100: 5.0}) == [100]
+    with pytest.raises(hd.InvalidInputError, match="from 1"):
+        hd.choose_buckets([0], 1)
+    with pytest.raises(hd.InvalidInputError, match="1 to 64 buckets"):
+        hd.choose_buckets([1], 0)
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(hd.NotFoundError, match="no such file") as caught:
         hd.Model(tmp_path / "absent.onnx")

@@ -134,7 +134,7 @@ class Chaos {
     if (!server.ok()) throw std::runtime_error(server.error().to_string());
     server_ = std::move(*server);
     target_.port = server_->port();
-    auto models = load_models(target_, {}, 100, 1);
+    auto models = load_models(target_, {}, {.payload_bytes = 100, .shapes = {}, .seed = 1});
     if (!models.ok()) throw std::runtime_error(models.error().to_string());
     models_ = std::move(*models);
   }

@@ -32,9 +32,8 @@ std::vector<ModelUnderLoad> one_model() {
   return {{.name = "m",
            .slo_us = 20e6,
            .planned_rate_per_s = 100,
-           .inputs_json = "",
-           .tensors = "",
-           .grpc_message = request.SerializeAsString()}};
+           .bodies = {{.inputs_json = "", .tensors = "", .grpc_message = request.SerializeAsString()}},
+           .turns = {}}};
 }
 
 // A server whose answers the test chooses.
@@ -160,7 +159,7 @@ TEST(LoadByGrpc, AnswersThatNeverComeAreFailures) {
   const auto refused = run_load(nobody, models, steady(3, kMilli), options);
   ASSERT_TRUE(refused.ok());
   EXPECT_EQ(refused->counted.total.failed, 3U);
-  const auto asked = load_models(nobody, {}, 0, 1);
+  const auto asked = load_models(nobody, {}, {.payload_bytes = 0, .shapes = {}, .seed = 1});
   ASSERT_FALSE(asked.ok());
   EXPECT_EQ(asked.error().code(), Code::kIo);
 }
@@ -187,12 +186,16 @@ TEST(LoadByGrpc, AgreesWithTheServer) {
   target.tls = *TlsContext::client(certificate.file());
   std::ifstream file(certificate.file());
   target.grpc_trusted.assign(std::istreambuf_iterator<char>(file), {});
-  const auto stranger = load_models(target, {}, 1000, 1);
+  const auto stranger = load_models(target, {}, {.payload_bytes = 1000, .shapes = {}, .seed = 1});
   ASSERT_FALSE(stranger.ok());
   EXPECT_THAT(stranger.error().to_string(), HasSubstr("Bearer TOKEN"));
   target.bearer_token = "a token";
-  EXPECT_EQ(load_models(target, std::vector<std::string>{"none"}, 0, 1).error().code(), Code::kNotFound);
-  const auto models = load_models(target, {}, 1000, 1);
+  EXPECT_EQ(
+      load_models(target, std::vector<std::string>{"none"}, {.payload_bytes = 0, .shapes = {}, .seed = 1})
+          .error()
+          .code(),
+      Code::kNotFound);
+  const auto models = load_models(target, {}, {.payload_bytes = 1000, .shapes = {}, .seed = 1});
   ASSERT_TRUE(models.ok()) << models.error().to_string();
   ASSERT_EQ(models->size(), 1U);
   EXPECT_EQ(models->front().slo_us, 500e3);
@@ -210,7 +213,7 @@ TEST(LoadByGrpc, AgreesWithTheServer) {
   EXPECT_EQ(statistics.success.count, total.in_time + total.late);
   EXPECT_EQ(statistics.requests[static_cast<size_t>(Outcome::kDropped)], total.dropped);
   target.tls = nullptr;
-  EXPECT_EQ(load_models(target, {}, 0, 1).error().code(), Code::kIo);
+  EXPECT_EQ(load_models(target, {}, {.payload_bytes = 0, .shapes = {}, .seed = 1}).error().code(), Code::kIo);
   (*server)->stop(1);
   service.stop(1);
 }

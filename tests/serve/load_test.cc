@@ -20,7 +20,11 @@ namespace {
 constexpr TimeNs kOneMs = 1'000'000;
 
 const std::vector<ModelUnderLoad> kModels = {
-    {.name = "m", .slo_us = 20e6, .planned_rate_per_s = 100, .inputs_json = "\"inputs\":[]}", .tensors = ""}};
+    {.name = "m",
+     .slo_us = 20e6,
+     .planned_rate_per_s = 100,
+     .bodies = {{.inputs_json = "\"inputs\":[]}", .tensors = "", .grpc_message = ""}},
+     .turns = {}}};
 
 // A server whose answers the test chooses.
 class Stub {
@@ -123,7 +127,7 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
   }
   EXPECT_FALSE(run_load(nobody, kModels, std::vector<Arrival>{{5, 0}, {1, 0}}, {}).ok());
   EXPECT_FALSE(run_load(nobody, kModels, std::vector<Arrival>{{5, 1}}, {}).ok());
-  EXPECT_EQ(load_models(nobody, {}, 0, 1).error().code(), Code::kIo);
+  EXPECT_EQ(load_models(nobody, {}, {.payload_bytes = 0, .shapes = {}, .seed = 1}).error().code(), Code::kIo);
 }
 
 // Server and client count the same, through all layers.
@@ -137,12 +141,14 @@ TEST(Load, AgreesWithTheServer) {
     Stub stub([&service](const HttpHead& head, HttpBody body, HttpReply reply) {
       answer_rest(service, head, std::move(body), std::move(reply));
     });
-    const auto models = load_models(stub.target, {}, 1000, 1);
+    const auto models = load_models(stub.target, {}, {.payload_bytes = 1000, .shapes = {}, .seed = 1});
     ASSERT_TRUE(models.ok()) << models.error().to_string();
     ASSERT_EQ(models->size(), 1U);
     EXPECT_EQ(models->front().slo_us, 500e3);
     EXPECT_EQ(models->front().tensors.size(), 1000U);
-    EXPECT_FALSE(load_models(stub.target, std::vector<std::string>{"none"}, 0, 1).ok());
+    EXPECT_FALSE(load_models(stub.target, std::vector<std::string>{"none"},
+                             {.payload_bytes = 0, .shapes = {}, .seed = 1})
+                     .ok());
     const auto arrivals = make_arrivals({}, std::vector<double>{300}, 1, 2);
     ASSERT_TRUE(arrivals.ok());
     const auto result = run_load(stub.target, *models, *arrivals, {});

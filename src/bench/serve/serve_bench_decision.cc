@@ -71,7 +71,8 @@ Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
                           }));
   LoadTarget target;
   target.port = http->port();
-  HEDDLE_ASSIGN_OR_RETURN(const auto models, load_models(target, {}, 0, kSeed));
+  HEDDLE_ASSIGN_OR_RETURN(const auto models,
+                          load_models(target, {}, {.payload_bytes = 0, .shapes = {}, .seed = kSeed}));
   HEDDLE_ASSIGN_OR_RETURN(auto arrivals, make_arrivals({}, rates, seconds, kSeed));
   // In slices, so that it can be stopped.
   DecisionTimes out;

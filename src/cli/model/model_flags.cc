@@ -41,24 +41,6 @@ Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
   return shape;
 }
 
-Result<std::map<std::string, std::vector<double>>> parse_values(const std::vector<std::string>& texts) {
-  std::map<std::string, std::vector<double>> values;
-  for (const auto& text : texts) {
-    const auto eq = text.rfind('=');
-    if (eq == std::string::npos || eq == 0)
-      return invalid_input("--value " + text + ": expected NAME=V1,V2,...");
-    auto& list = values[text.substr(0, eq)];
-    list.clear();
-    for (const auto& part : split_list(text.substr(eq + 1))) {
-      const auto v = parse_number<double>(part);
-      if (!v || !std::isfinite(*v))
-        return invalid_input("--value " + text + ": '" + part + "' is not a number; expected NAME=V1,V2,...");
-      list.push_back(*v);
-    }
-  }
-  return values;
-}
-
 Status set_coarsening(const std::string& text, ProblemSettings& settings) {
   if (text.empty()) return {};
   if (text.starts_with("gcof:")) {
@@ -99,6 +81,24 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
     HEDDLE_ASSIGN_OR_RETURN(shapes[text.substr(0, eq)], parse_shape(text.substr(eq + 1), text));
   }
   return shapes;
+}
+
+Result<std::map<std::string, std::vector<double>>> parse_values(const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<double>> values;
+  for (const auto& text : texts) {
+    const auto eq = text.rfind('=');
+    if (eq == std::string::npos || eq == 0)
+      return invalid_input("--value " + text + ": expected NAME=V1,V2,...");
+    auto& list = values[text.substr(0, eq)];
+    list.clear();
+    for (const auto& part : split_list(text.substr(eq + 1))) {
+      const auto v = parse_number<double>(part);
+      if (!v || !std::isfinite(*v))
+        return invalid_input("--value " + text + ": '" + part + "' is not a number; expected NAME=V1,V2,...");
+      list.push_back(*v);
+    }
+  }
+  return values;
 }
 
 Status check_is_no_fleet(const std::string& path) {

@@ -15,6 +15,8 @@ namespace heddle::cli {
 
 // "NAME=1,3,224,224" texts of --shape.
 Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& texts);
+// "NAME=2,3" texts of --value.
+Result<std::map<std::string, std::vector<double>>> parse_values(const std::vector<std::string>& texts);
 
 // --engines and --precision.
 void declare_variants(Command& command, std::string& engines, std::string& precision);

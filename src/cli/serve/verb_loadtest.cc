@@ -16,7 +16,7 @@ namespace heddle::cli {
 namespace {
 
 struct LoadFlags {
-  std::string url, models, trace, payload = "0", timeout = "30s", token_file, ca_file, html;
+  std::string url, models, trace, shapes, payload = "0", timeout = "30s", token_file, ca_file, html;
   TrafficFlags traffic;
   double rate = 0, load_factor = 0, duration_s = 10, attainment = 0;
   int64_t seed = 1, connections = 256;
@@ -116,9 +116,13 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   const auto timeout = parse_time_us(o.timeout);
   if (!timeout || !(*timeout > 0) || *timeout > 3.6e9)
     return flag_error("--timeout", o.timeout, "a time such as 30s");
-  HEDDLE_ASSIGN_OR_RETURN(const auto models,
-                          load_models(target, split_list(o.models), static_cast<size_t>(*payload),
-                                      static_cast<uint64_t>(o.seed)));
+  LoadContent content;
+  content.payload_bytes = static_cast<size_t>(*payload);
+  content.seed = static_cast<uint64_t>(o.seed);
+  if (!o.shapes.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(content.shapes, read_shape_trace(o.shapes));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto models, load_models(target, split_list(o.models), content));
   HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, arrivals_of(o, models));
   LoadOptions options;
   options.max_connections = static_cast<size_t>(o.connections);
@@ -150,6 +154,9 @@ RunFn setup_loadtest(Command& command) {
   command.seconds("--duration", o->duration_s, "time of arrivals (default 10s)", .01, 1e6);
   o->traffic.declare(command, "poisson (default), bursty or diurnal");
   command.option("--trace", o->trace, "recorded arrivals, a CSV with the header time_us or time_us,model");
+  command.option(
+      "--shapes", o->shapes,
+      "file with the shapes of a request a line: requests get them at random (docs/varying-shapes.md)");
   command.option("--payload", o->payload,
                  "bytes of inputs that have no fixed size (emulated devices; default 0)");
   command.option("--connections", o->connections,

@@ -30,13 +30,15 @@
 #include "heddle/session/rank_plan.h"
 #include "log_flags.h"
 #include "model/model_flags.h"
+#include "varying_flags.h"
 #include "verbs.h"
 
 namespace heddle::cli {
 namespace {
 
 struct ServeFlags {
-  std::vector<std::string> what, shapes;
+  std::vector<std::string> what, shapes, values;
+  VaryingFlags varying;
   std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
   std::string precision, budget;
   CalibrationFlags calibration;
@@ -114,6 +116,8 @@ Status check_plan_flags(const ServeFlags& o) {
   const std::pair<const char*, bool> meaningless[] = {{"--devices", !o.devices.empty()},
                                                       {"--plan-for", !o.plan_for.empty()},
                                                       {"--shape", !o.shapes.empty()},
+                                                      {"--value", !o.values.empty()},
+                                                      {"--value", !o.values.empty()},
                                                       {"--max-batch", o.max_batch.has_value()},
                                                       {"--precision", !o.precision.empty()},
                                                       {"--calibration", !o.calibration.folder.empty()},
@@ -124,6 +128,8 @@ Status check_plan_flags(const ServeFlags& o) {
                    std::string(name) +
                        ": the plan file says where and how its model runs; plan again with "
                        "other flags of `heddle plan`");
+  if (const char* flag = o.varying.first())
+    return invalid_input(std::string(flag) + ": a plan file has one shape; serve the model itself");
   return {};
 }
 
@@ -146,6 +152,8 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
                      " are for a fleet file; models are planned by the server itself");
   ModelSettings defaults;
   HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
+  HEDDLE_ASSIGN_OR_RETURN(defaults.values, parse_values(o.values));
+  HEDDLE_ASSIGN_OR_RETURN(defaults.varying, o.varying.settings());
   defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
@@ -189,6 +197,9 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                       {"--calibration", !o.calibration.folder.empty()},
                                       {"--decisions", !o.calibration.decisions.empty()}}))
     return invalid_input(std::string(flag) + " is for models and plans; a fleet file has its own");
+  if (const char* flag = o.varying.first())
+    return invalid_input(std::string(flag) +
+                         ": a fleet file gives each model one shape; serve the model itself");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
   options.log = log_line;
@@ -235,22 +246,29 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
 
 std::string pools_table(const Json& status) {
   using Align = TextTable::Align;
-  TextTable table({{"model", Align::kLeft, 40},
-                   {"SLO", Align::kRight},
-                   {"pipeline", Align::kRight},
-                   {"batch", Align::kRight},
-                   {"pool"},
-                   {"planned", Align::kRight}});
+  const bool buckets = std::ranges::any_of(
+      status["pools"], [](const Json& p) { return !p["bucket"].get<std::string>().empty(); });
+  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 40}, {"SLO", Align::kRight}};
+  if (buckets) columns.push_back({"bucket"});
+  columns.push_back({"pipeline", Align::kRight});
+  columns.push_back({"batch", Align::kRight});
+  columns.push_back({"pool"});
+  columns.push_back({"planned", Align::kRight});
+  TextTable table(columns);
   for (const auto& m : status["models"]) {
     bool first = true;
     for (const auto& p : status["pools"]) {
       if (p["model"] != m["name"]) continue;
       const int share = p["share"];
-      table.add_row({first ? m["name"].get<std::string>() : "", first ? format_us(m["slo_us"]) : "",
-                     std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
-                     std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
-                         (share > 1 ? "/" + std::to_string(share) : ""),
-                     first ? format_requests(m["rate_per_s"].get<double>()) : ""});
+      std::vector<std::string> row = {first ? m["name"].get<std::string>() : "",
+                                      first ? format_us(m["slo_us"]) : ""};
+      if (buckets) row.push_back(p["bucket"].get<std::string>());
+      row.insert(row.end(),
+                 {std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
+                  std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
+                      (share > 1 ? "/" + std::to_string(share) : ""),
+                  first ? format_requests(m["rate_per_s"].get<double>()) : ""});
+      table.add_row(std::move(row));
       first = false;
     }
   }
@@ -442,6 +460,8 @@ RunFn setup_serve(Command& command) {
   command.option("--rank-devices", o->rank_devices,
                  "plan, under mpirun: the devices of each rank, A,B;C (default: by host, docs/hosts.md)");
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
+  command.list("--value", o->values, "models: make an .onnx input a constant: NAME=2,3 (repeatable)");
+  o->varying.declare(command);
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
   command.option(
       "--precision", o->precision,

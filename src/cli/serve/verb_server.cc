@@ -86,6 +86,28 @@ std::string changes_text(const Json& status) {
   return out.empty() ? out : "\n" + out;
 }
 
+// Requests and padding of models of varying shapes.
+std::string buckets_table(const Json& status) {
+  TextTable table({{"model", TextTable::Align::kLeft, 36},
+                   {"bucket", TextTable::Align::kLeft, 40},
+                   {"planned", kRight},
+                   {"alone", kRight},
+                   {"answered", kRight},
+                   {"padding", kRight}});
+  bool any = false;
+  for (const auto& m : list(status, "models")) {
+    bool first = true;
+    for (const auto& b : list(m, "buckets")) {
+      table.add_row({first ? text(m, "name") : "", text(b, "name"), percent(number(b, "share")),
+                     format_us(number(b, "us")), whole(b, "requests"),
+                     first ? percent(number(m, "padding")) : ""});
+      first = false;
+      any = true;
+    }
+  }
+  return any ? "\n" + table.to_string() : "";
+}
+
 Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto status, ask(o, "GET", "/v2/status", ""));
   if (invocation.json) {
@@ -129,6 +151,7 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
   }
   print("{}: {}, plans so far: {}\n{}\n{}", text(status, "fleet"), text(status, "state"),
         whole(status, "plans"), models.to_string(), pools.to_string());
+  print("{}", buckets_table(status));
   const auto drained =
       status.is_object() && status.contains("drained") ? devices_text(status["drained"]) : "";
   if (!drained.empty()) print("drained: {}\n", drained);

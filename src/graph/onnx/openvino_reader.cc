@@ -227,6 +227,11 @@ Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& op
   return result;
 }
 
+Result<std::shared_ptr<ov::Model>> read_open(const std::string& path, const OnnxModel* onnx,
+                                             const std::string* skeleton) {
+  return convert(onnx, [&] { return read_model(path, skeleton); });
+}
+
 void load_onnx_frontend() {
   try {
     (void)onnx_frontend();

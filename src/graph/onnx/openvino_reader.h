@@ -28,6 +28,11 @@ struct ReadModel {
 Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx,
                                 const std::string* skeleton = nullptr);
 
+// The same without setting shapes: the model as in the file. Fails also for models that cannot be converted
+// before their shapes are known.
+Result<std::shared_ptr<ov::Model>> read_open(const std::string& path, const OnnxModel* onnx,
+                                             const std::string* skeleton);
+
 // The useful part of OpenVINO's message, on one line and equal in every run.
 std::string openvino_reason(const std::string& what);
 // The node that produces the value, or has the name, `name`; also searches subgraphs. Null if there is none,

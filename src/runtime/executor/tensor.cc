@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "corner.h"
+
 namespace heddle {
 namespace {
 
@@ -61,23 +63,14 @@ Shape shape_values(const TensorView& tensor) {
 }
 
 Result<TensorValue> front_corner(const TensorView& tensor, const Shape& shape) {
-  bool fits = !shape.empty() && shape.size() == tensor.shape.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] >= 0 && shape[i] <= tensor.shape[i];
-  if (!fits)
+  if (!fits_into(shape, tensor.shape))
     return Error(Code::kInternal,
                  "the true shape " + shape_text(shape) + " does not fit in " + shape_text(tensor.shape));
   HEDDLE_ASSIGN_OR_RETURN(TensorValue part, make_tensor(tensor.dtype, shape));
-  if (part.bytes == 0) return part;
-  // Runs along the last dimension.
-  const int64_t element = *tensor_bytes(tensor.dtype, {1});
-  const int64_t run = shape.back() * element, stride = tensor.shape.back() * element;
-  std::vector<int64_t> at(shape.size() - 1);
-  for (std::byte* to = part.data.get(); to < part.data.get() + part.bytes; to += run) {
-    int64_t row = 0;
-    for (size_t i = 0; i < at.size(); ++i) row = row * tensor.shape[i] + at[i];
-    std::memcpy(to, tensor.data + row * stride, static_cast<size_t>(run));
-    for (size_t i = at.size(); i-- > 0 && ++at[i] == shape[i];) at[i] = 0;
-  }
+  visit_corner(shape, tensor.shape, *tensor_bytes(tensor.dtype, {1}),
+               [&](int64_t to, int64_t from, size_t run) {
+                 std::memcpy(part.data.get() + to, tensor.data + from, run);
+               });
   return part;
 }
 

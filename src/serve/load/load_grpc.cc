@@ -35,7 +35,10 @@ class GrpcLoad final : public LoadRun {
   GrpcLoad(const LoadTarget& target, std::span<const ModelUnderLoad> models,
            std::span<const Arrival> arrivals, const LoadOptions& options)
       : LoadRun(models, arrivals, options), target_(target) {
-    for (const auto& m : models) messages_.emplace_back(m.grpc_message);
+    for (const auto& m : models) {
+      auto& messages = messages_.emplace_back();
+      for (const auto& body : m.bodies) messages.emplace_back(body.grpc_message);
+    }
   }
 
   ~GrpcLoad() override {
@@ -49,7 +52,7 @@ class GrpcLoad final : public LoadRun {
   // A message is its fields one after the other, so the id goes behind what all requests of a model share.
   grpc::ByteBuffer question_of(size_t request) const {
     const auto id = std::to_string(request);
-    const grpc::Slice parts[] = {messages_[model_index(request)],
+    const grpc::Slice parts[] = {messages_[model_index(request)][model_of(request).body_index(request)],
                                  grpc::Slice(std::string{kIdField, static_cast<char>(id.size())} + id)};
     return {parts, std::size(parts)};
   }
@@ -137,7 +140,7 @@ class GrpcLoad final : public LoadRun {
   }
 
   const LoadTarget& target_;
-  std::vector<grpc::Slice> messages_;  // by model
+  std::vector<std::vector<grpc::Slice>> messages_;  // [model][body]
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   size_t next_stub_ = 0;
   std::unordered_set<InferCall*> open_;

@@ -58,13 +58,14 @@ class HttpLoad final : public LoadRun {
 
   void begin(Connection& c, size_t request) {
     const auto& model = model_of(request);
-    const auto json = "{\"id\":\"" + std::to_string(request) + "\"," + model.inputs_json;
+    const auto& body = model.body(request);
+    const auto json = "{\"id\":\"" + std::to_string(request) + "\"," + body.inputs_json;
     auto head = request_head(target_, "POST", "/v2/models/" + model.name + "/infer");
     head += "Inference-Header-Content-Length: " + std::to_string(json.size()) +
-            "\r\nContent-Length: " + std::to_string(json.size() + model.tensors.size()) + "\r\n\r\n" + json;
+            "\r\nContent-Length: " + std::to_string(json.size() + body.tensors.size()) + "\r\n\r\n" + json;
     c.request = request;
     c.busy = true;
-    c.io.send(std::move(head), model.tensors);
+    c.io.send(std::move(head), body.tensors);
     sent(request);
     advance(c);
   }

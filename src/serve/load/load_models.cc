@@ -43,24 +43,70 @@ Result<int64_t> make_up(OfferedInput& input, size_t payload_bytes, Random& rando
   return *bytes;
 }
 
-Result<ModelUnderLoad> made_up(OfferedModel offered, bool by_grpc, size_t payload_bytes, Random& random) {
+Result<LoadBody> body_of(const OfferedModel& offered, bool by_grpc, size_t payload_bytes, Random& random) {
+  OfferedModel at = offered;
+  LoadBody body;
+  Json inputs = Json::array();
+  std::vector<int64_t> sizes;
+  for (auto& input : at.inputs) {
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t bytes, make_up(input, payload_bytes, random, body.tensors));
+    sizes.push_back(bytes);
+    inputs.push_back({{"name", input.name},
+                      {"datatype", input.datatype},
+                      {"shape", input.shape},
+                      {"parameters", {{"binary_data_size", bytes}}}});
+  }
+  body.inputs_json = "\"parameters\":{\"binary_data_output\":true},\"inputs\":" + inputs.dump() + "}";
+  if (by_grpc) body.grpc_message = grpc_request(at, sizes, body.tensors);
+  return body;
+}
+
+// The model with a request's shapes where its own are open.
+Result<OfferedModel> at_shapes(OfferedModel offered, const NamedShapes& shapes) {
+  for (auto& input : offered.inputs) {
+    const auto it = shapes.find(input.name);
+    if (it == shapes.end()) continue;
+    const Shape& wanted = it->second;
+    const bool fits =
+        std::equal(wanted.begin(), wanted.end(), input.shape.begin(), input.shape.end(),
+                   [](int64_t size, int64_t offered) { return offered < 0 || offered == size; });
+    if (!fits)
+      return Error(Code::kInvalidInput, "input '" + input.name + "' is offered in the shape " +
+                                            shape_text(input.shape) + ", which " + shape_text(wanted) +
+                                            " is not of");
+    input.shape = wanted;
+  }
+  return offered;
+}
+
+Result<ModelUnderLoad> made_up(const OfferedModel& offered, bool by_grpc, const LoadContent& content,
+                               Random& random) {
+  constexpr size_t kTurns = 4096;
   ModelUnderLoad model;
   model.name = offered.name;
   model.slo_us = offered.slo_us;
   model.planned_rate_per_s = offered.planned_rate_per_s;
-  Json inputs = Json::array();
-  std::vector<int64_t> sizes;
-  for (auto& input : offered.inputs) {
-    auto bytes = make_up(input, payload_bytes, random, model.tensors);
-    if (!bytes.ok()) return std::move(bytes).error().with_context("model '" + model.name + "'");
-    sizes.push_back(*bytes);
-    inputs.push_back({{"name", input.name},
-                      {"datatype", input.datatype},
-                      {"shape", input.shape},
-                      {"parameters", {{"binary_data_size", *bytes}}}});
+  if (content.shapes.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(auto body, body_of(offered, by_grpc, content.payload_bytes, random));
+    model.bodies.push_back(std::move(body));
+    return model;
   }
-  model.inputs_json = "\"parameters\":{\"binary_data_output\":true},\"inputs\":" + inputs.dump() + "}";
-  if (by_grpc) model.grpc_message = grpc_request(offered, sizes, model.tensors);
+  std::vector<std::string> names;
+  for (const auto& input : offered.inputs) names.push_back(input.name);
+  HEDDLE_ASSIGN_OR_RETURN(const auto requests, with_names(content.shapes, names));
+  double all = 0;
+  for (const auto& request : requests) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto at, at_shapes(offered, request.shapes));
+    HEDDLE_ASSIGN_OR_RETURN(auto body, body_of(at, by_grpc, content.payload_bytes, random));
+    model.bodies.push_back(std::move(body));
+    all += request.count;
+  }
+  for (size_t t = 0; t < kTurns; ++t) {
+    double left = random.unit() * all;
+    uint32_t i = 0;
+    while (i + 1 < requests.size() && left >= requests[i].count) left -= requests[i++].count;
+    model.turns.push_back(i);
+  }
   return model;
 }
 
@@ -99,7 +145,7 @@ Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> 
 }
 
 Result<std::vector<ModelUnderLoad>> load_models(const LoadTarget& target, std::span<const std::string> only,
-                                                size_t payload_bytes, uint64_t seed) {
+                                                const LoadContent& content) {
   HEDDLE_ASSIGN_OR_RETURN(auto offer, target.grpc ? grpc_offer(target, only) : http_offer(target, only));
   for (const auto& wanted : only)
     if (std::find(offer.names.begin(), offer.names.end(), wanted) == offer.names.end())
@@ -108,10 +154,11 @@ Result<std::vector<ModelUnderLoad>> load_models(const LoadTarget& target, std::s
                                         join_names(offer.names, 40));
   if (offer.models.empty()) return Error(Code::kInvalidInput, "the server has no model loaded");
   std::vector<ModelUnderLoad> models;
-  Random random = random_stream(seed, 0x10ad);
+  Random random = random_stream(content.seed, 0x10ad);
   for (auto& offered : offer.models) {
-    HEDDLE_ASSIGN_OR_RETURN(auto model, made_up(std::move(offered), target.grpc, payload_bytes, random));
-    models.push_back(std::move(model));
+    auto model = made_up(offered, target.grpc, content, random);
+    if (!model.ok()) return std::move(model).error().with_context("model '" + offered.name + "'");
+    models.push_back(std::move(*model));
   }
   return models;
 }

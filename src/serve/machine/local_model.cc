@@ -42,6 +42,7 @@ bool all_have_rows(const Graph& one, const Graph& many, std::span<const TensorId
 Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t batch) {
   ImportOptions options;
   options.shapes = source.settings.shapes;
+  options.values = source.settings.values;
   return Model::load(source.path, options.at_batch(batch));
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "heddle/base/log.h"
@@ -16,7 +17,7 @@
 #include "heddle/runtime/precision_error.h"
 #include "heddle/runtime/run.h"
 #include "local_plan.h"
-#include "plan_runner.h"
+#include "prepared_model.h"
 #include "served_plan.h"
 
 namespace heddle {
@@ -28,13 +29,13 @@ constexpr size_t kMostJobs = 256;  // loads and unloads that wait; gRPC does not
 // A model of the repository, loaded or not.
 struct Entry {
   ModelSource source;
-  std::shared_ptr<LocalModel> model;  // null: not loaded
-  std::vector<LocalTimes> times;
-  std::map<std::string, std::shared_ptr<PlanRunner>> runners;  // by device and turn, kept between plans
-  std::shared_ptr<const ServedPlan> plan;                      // where the source is a plan file
-  std::string reason;                                          // why it is not loaded
-  bool in_f32 = false;                                         // although the devices have a narrower type
-  std::string precision;                                       // what the devices' type costs; empty: nothing
+  std::optional<PreparedModel> model;
+  std::shared_ptr<const ServedPlan> plan;  // where the source is a plan file
+  std::string reason;                      // why it is not loaded
+  bool in_f32 = false;                     // although the devices have a narrower type
+  std::string precision;                   // what the devices' type costs; empty: nothing
+
+  bool loaded() const { return model || plan; }
 };
 
 // One device for whole models that take turns on it.
@@ -124,7 +125,7 @@ class Server final : public LocalServer {
       return Error(Code::kUnsupported, it->second.source.plan +
                                            ": a plan on several ranks cannot be loaded or unloaded while "
                                            "they serve; start the server again");
-    if (!load && !it->second.model) return {};
+    if (!load && !it->second.loaded()) return {};
     Entry next;
     next.source = it->second.source;
     Status status;
@@ -136,7 +137,7 @@ class Server final : public LocalServer {
       std::swap(it->second, next);
       status = cut_over();
       if (!status.ok()) std::swap(it->second, next);
-    } else if (!it->second.model) {
+    } else if (!it->second.loaded()) {
       it->second.reason = status.error().to_string();
     }
     take_down();
@@ -186,7 +187,6 @@ class Server final : public LocalServer {
     options.progress = options_.progress;
     options.on_ranks = options_.on_ranks;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, open_served_plan(entry.source, options));
-    entry.model = plan.model;
     entry.plan = std::make_shared<const ServedPlan>(std::move(plan));
     entry.reason.clear();
     return {};
@@ -198,13 +198,13 @@ class Server final : public LocalServer {
   }
 
   // Measures what the devices' type costs, and with a budget takes float32 if that is too much.
-  Status choose_type(Entry& entry) {
+  Status choose_type(Entry& entry, const LocalModel& local) {
     Precision type = Precision::kF32;
     for (const auto& d : devices_)
       if (rounding_of(d.precision) > rounding_of(type)) type = d.precision;
     if (type == Precision::kF32) return {};
     report("measuring the error of " + std::string(precision_name(type)) + " in " + entry.source.name);
-    const Model& model = *entry.model->sizes.begin()->second;
+    const Model& model = *local.sizes.begin()->second;
     CalibrationOptions calibration = options_.calibration;
     // Models have inputs of their own, so each may have a folder of its name there.
     std::error_code error;
@@ -224,52 +224,58 @@ class Server final : public LocalServer {
     return {};
   }
 
+  // One device of each target, in the order of the ways.
+  std::vector<Device> targets() const {
+    std::vector<Device> out;
+    for (const auto& set : ways_)
+      for (const auto& d : set)
+        if (std::ranges::find(out, d.target, &Device::target) == out.end()) out.push_back(d);
+    return out;
+  }
+
   // Loads a model, finds out how it is batched and measures it on one device of each target.
   Status prepare(Entry& entry) {
     if (!entry.source.plan.empty()) return prepare_plan(entry);
     report("loading " + entry.source.name);
-    HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
-    HEDDLE_RETURN_IF_ERROR(choose_type(entry));
-    std::vector<std::string> measured;
-    for (const auto& set : ways_)
-      for (const auto& d : set) {
-        if (std::find(measured.begin(), measured.end(), d.target) != measured.end()) continue;
-        measured.push_back(d.target);
-        report("measuring " + entry.source.name + " on " + d.name);
-        HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(entry.model, device_for(entry, d)));
-        if (measured.size() == 1 && entry.model->served.batched) {
-          if (const auto rows = runner->check_rows(); !rows.ok()) {
-            if (rows.error().code() != Code::kVerificationFailed) return rows;
-            // Rows that depend on each other must not be those of different clients.
-            entry.source.settings.max_batch = 1;
-            HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
-            entry.model->served.note = rows.error().message() + ": requests run one by one";
-            HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, device_for(entry, d)));
-          }
-        }
-        HEDDLE_ASSIGN_OR_RETURN(auto us, runner->measure(options_.measure_s, options_.deadline));
-        entry.times.push_back({d.target, std::move(us)});
-        entry.runners[d.name + "#0"] = std::move(runner);
-      }
-    double fastest = entry.times.front().us.front();
-    for (const auto& t : entry.times) fastest = std::min(fastest, t.us.front());
-    entry.model->served.slo_us = served_slo_us(entry.source.settings, fastest);
-    entry.model->served.precision = entry.precision;
+    PrepareOptions options;
+    options.targets = targets();
+    options.measure_s = options_.measure_s;
+    options.deadline = options_.deadline;
+    options.report = [this](const std::string& what) { report(what); };
+    options.choose_type = [this, &entry](const LocalModel& local) { return choose_type(entry, local); };
+    options.in_type = [&entry](const Device& device) { return device_for(entry, device); };
+    HEDDLE_ASSIGN_OR_RETURN(entry.model, prepare_model(entry.source, options));
+    entry.model->served->precision = entry.precision;
+    if (options_.choice == LocalChoice::kRate && entry.model->buckets.size() > 1)
+      return Error(Code::kInvalidInput,
+                   entry.source.name +
+                       ": a plan for the rate gives each model devices of its own, and buckets "
+                       "share theirs; plan for goodput, or serve one bucket");
     entry.reason.clear();
     return {};
   }
 
   // Plans for what is loaded and puts it to work. What is compiled for a device that it keeps stays.
   Status cut_over() {
+    struct Place {
+      Entry* entry;
+      size_t bucket;
+    };
+    std::vector<Place> places;  // [the plane's model]
     std::vector<std::shared_ptr<const LocalModel>> models;
     std::vector<std::vector<LocalTimes>> times;
-    for (const auto& [name, e] : entries_) {
+    bool any = false;
+    for (auto& [name, e] : entries_) {
+      any |= e.loaded();
       if (!e.model) continue;
-      models.push_back(e.model);
-      times.push_back(e.times);
+      for (size_t b = 0; b < e.model->buckets.size(); ++b) {
+        places.push_back({&e, b});
+        models.push_back(e.model->buckets[b].model);
+        times.push_back(e.model->buckets[b].times);
+      }
     }
     auto next = std::make_unique<Generation>();
-    if (models.empty()) {
+    if (!any) {
       service_.serve(std::move(next));
       return {};
     }
@@ -281,23 +287,25 @@ class Server final : public LocalServer {
         local.device_of.size(), std::vector<std::shared_ptr<DeviceRunner>>(models.size()));
     std::map<std::pair<uint32_t, std::string>, int> turns;
     for (const auto& p : local.deployment.pipelines) {
-      auto& entry = entries_.at(local.deployment.models[p.model].name);
+      const auto [entry, bucket] = places[p.model];
       const auto& pool = p.partitions.front();
       for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v) {
         const auto& device = local.device_of[v];
         // Models that share all cores may get several turns there: each is a runner of its own.
-        auto& runner = entry.runners[device.name + "#" + std::to_string(turns[{p.model, device.name}]++)];
+        auto& runner = entry->model->buckets[bucket]
+                           .runners[device.name + "#" + std::to_string(turns[{p.model, device.name}]++)];
         if (!runner) {
-          report("compiling " + entry.source.name + " for " + device.name);
-          HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, device_for(entry, device)));
+          report("compiling " + models[p.model]->served.name + " for " + device.name);
+          HEDDLE_ASSIGN_OR_RETURN(runner, entry->model->compile(bucket, device_for(*entry, device)));
         }
         by_model[v][p.model] = runner;
       }
     }
     std::vector<std::shared_ptr<DeviceRunner>> runners;
     for (auto& on_device : by_model) runners.push_back(std::make_shared<SharedRunner>(std::move(on_device)));
-    for (const auto& m : models) {
-      auto served = std::make_shared<ServedModel>(m->served);
+    for (const auto& [name, e] : entries_) {
+      if (!e.model) continue;
+      auto served = std::make_shared<ServedModel>(*e.model->served);
       if (!local.reason.empty()) served->note += (served->note.empty() ? "" : "; ") + local.reason;
       next->models.push_back(std::move(served));
     }
@@ -324,7 +332,7 @@ class Server final : public LocalServer {
   void take_down() {
     std::vector<InferService::Repository::Entry> out;
     for (const auto& [name, e] : entries_)
-      out.push_back({name, e.source.version, e.model ? "READY" : "UNAVAILABLE", e.reason});
+      out.push_back({name, e.source.version, e.loaded() ? "READY" : "UNAVAILABLE", e.reason});
     const std::lock_guard lock(jobs_mutex_);
     index_ = std::move(out);
   }

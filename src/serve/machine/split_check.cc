@@ -8,16 +8,13 @@
 #include "heddle/runtime/run.h"
 
 namespace heddle {
-namespace {
 
-ProbeRow row_of(const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
+ProbeRow probe_row(const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
   ProbeRow row;
   for (const auto& t : inputs) row.inputs.push_back(t.data.get());
   for (const auto& t : outputs) row.outputs.push_back(t.data.get());
   return row;
 }
-
-}  // namespace
 
 Result<std::vector<TensorValue>> tensors_of(std::span<const TensorInfo> infos) {
   std::vector<TensorValue> values;
@@ -55,7 +52,7 @@ Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorV
   HEDDLE_ASSIGN_OR_RETURN(outputs, tensors_of(model.served.outputs));
   uint64_t seed = 0x5f;
   for (const auto& t : inputs) fill_random(t.view(), seed++);
-  auto row = row_of(inputs, outputs);
+  auto row = probe_row(inputs, outputs);
   LiveRequest* const batch[] = {&row};
   return whole.run(batch);
 }
@@ -63,7 +60,7 @@ Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorV
 Result<TensorGap> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
                             const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
   HEDDLE_ASSIGN_OR_RETURN(const auto own, tensors_of(model.served.outputs));
-  auto row = row_of(inputs, own);
+  auto row = probe_row(inputs, own);
   LiveRequest* const batch[] = {&row};
   for (auto* part : parts) HEDDLE_RETURN_IF_ERROR(part->run(batch));
   TensorGap worst;

@@ -32,6 +32,9 @@ struct ProbeRow final : TensorRow {
   void settled() override {}
 };
 
+// With pointers to the tensors' data.
+ProbeRow probe_row(const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs);
+
 // Makes a random row and runs the whole model on it.
 Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
                  std::vector<TensorValue>& outputs);

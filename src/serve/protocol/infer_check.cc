@@ -21,14 +21,21 @@ std::string names_of(const std::vector<TensorInfo>& tensors) {
 // What a user may send for a tensor, such as "FP32 of shape 1 to 8 x 3x224x224".
 std::string expected_of(const ServedModel& m, const TensorInfo& t) {
   return std::string(protocol_name(t.dtype)) + " of shape " +
-         (m.batched ? "N" + std::string(t.row.empty() ? "" : "x" + shape_text(t.row)) + " with N from 1 to " +
-                          std::to_string(m.max_rows)
-                    : shape_text(t.row));
+         (m.batched ? "N" + std::string(t.row.empty() ? "" : "x" + shape_text(t.shown())) +
+                          " with N from 1 to " + std::to_string(m.max_rows)
+                    : shape_text(t.shown()));
 }
 
+// Has the row the model's dimensions, and any size from 1 where these are open?
+bool fits_open(const Shape& row, const Shape& shown) {
+  return std::equal(row.begin(), row.end(), shown.begin(), shown.end(),
+                    [](int64_t is, int64_t wanted) { return wanted < 0 ? is >= 1 : is == wanted; });
+}
+
+// `row` becomes the shape of one row.
 Status check_input(const ServedModel& m, const TensorInfo& info, const InferTensor& t, bool first,
-                   int64_t& rows) {
-  auto row = t.shape;
+                   int64_t& rows, Shape& row) {
+  row = t.shape;
   bool fits = t.dtype == info.dtype;
   if (m.batched && fits) {
     fits = !row.empty() && row[0] >= 1 && row[0] <= m.max_rows;
@@ -40,7 +47,8 @@ Status check_input(const ServedModel& m, const TensorInfo& info, const InferTens
       row.erase(row.begin());
     }
   }
-  if (!fits || row != info.row || t.bytes != info.row_bytes * rows)
+  if (!fits || !fits_open(row, info.shown()) ||
+      (m.varying ? tensor_bytes(t.dtype, t.shape) != t.bytes : t.bytes != info.row_bytes * rows))
     return bad_request(m.name, "input '" + t.name + "' is " + protocol_name(t.dtype) + " of shape " +
                                    shape_text(t.shape) + ", expected " + expected_of(m, info));
   return {};
@@ -54,7 +62,17 @@ bool same_rows(const ServedModel& a, const ServedModel& b) {
       return s.name == t.name && s.dtype == t.dtype && s.row_bytes == t.row_bytes;
     });
   };
-  return same(a.inputs, b.inputs) && same(a.outputs, b.outputs);
+  const auto buckets = [](const ServedModel& m) {
+    std::vector<std::string> names;
+    if (m.varying)
+      for (const auto& bucket : m.varying->buckets) names.push_back(bucket.name);
+    return names;
+  };
+  const auto smaller = [](const ServedModel& m) {
+    return m.varying ? m.varying->smaller : SmallerRuns::kRefused;
+  };
+  return a.batched == b.batched && same(a.inputs, b.inputs) && same(a.outputs, b.outputs) &&
+         buckets(a) == buckets(b) && smaller(a) == smaller(b);
 }
 
 Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r) {
@@ -73,7 +91,9 @@ Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r
         return bad_request(m.name,
                            "input '" + info.name + "' is " + protocol_name(it->dtype) + ", expected UINT8");
     } else {
-      HEDDLE_RETURN_IF_ERROR(check_input(m, info, *it, out.inputs.empty(), out.rows));
+      Shape row;
+      HEDDLE_RETURN_IF_ERROR(check_input(m, info, *it, out.inputs.empty(), out.rows, row));
+      if (m.varying) out.input_shapes.push_back(std::move(row));
     }
     out.inputs.push_back(&*it);
   }

@@ -16,12 +16,13 @@ struct CheckedRequest {
   std::vector<size_t> outputs;  // wanted, as indices into the model's
   std::vector<size_t> shapes;   // the true shapes of wanted outputs, likewise
   int64_t rows = 1;
+  std::vector<Shape> input_shapes;  // of a model of varying shapes: of a row of each input
 };
 
 // Errors (invalid input) name the model and the tensor, and what was expected.
 Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r);
 
-// May a row that was checked against the one be run by the other? Rows hold no sizes of their own.
+// May a row that was checked against the one be run by the other?
 bool same_rows(const ServedModel& a, const ServedModel& b);
 
 }  // namespace heddle

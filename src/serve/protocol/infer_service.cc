@@ -5,11 +5,13 @@
 #include <cstring>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/tensor.h"
 #include "infer_check.h"
 #include "plane/fault.h"
+#include "shapes/request_sizes.h"
 
 namespace heddle {
 namespace {
@@ -43,12 +45,16 @@ struct InferService::Row final : TensorRow {
 
 // A request on its way: its rows are scheduled one by one, the last that is settled answers. Owns itself.
 struct InferService::Call {
-  std::shared_ptr<const ServedModel> model;
+  explicit Call(std::shared_ptr<const ServedModel> of) : model(std::move(of)), sizes(*model) {}
+
+  const std::shared_ptr<const ServedModel> model;
+  RequestSizes sizes;
   std::shared_ptr<Record> record;
   InferRequest request;
   Done done;
-  std::vector<size_t> wanted;  // then the true shapes of those whose size depends on data
-  size_t shown = 0;            // of `wanted`, that the client asked for
+  std::vector<size_t> wanted;       // then the true shapes of those whose size depends on data
+  size_t shown = 0;                 // of `wanted`, that the client asked for
+  std::vector<TensorValue> padded;  // [input], of a request that is padded
   std::vector<std::shared_ptr<std::byte[]>> outputs;  // [wanted]
   std::vector<Row> rows;
   std::atomic<size_t> open{0};
@@ -57,6 +63,9 @@ struct InferService::Call {
   void finish();
   // Copies what workers gave for the rows to the outputs; false: its size is not that of the model's outputs.
   bool take_results();
+  // Chooses the bucket of a model of varying shapes, and pads the inputs where it is larger.
+  Status fit(const CheckedRequest& checked);
+  void count_padding(ModelStatisticsRecord& s) const;
   // Cuts wanted[k], whose size depends on data, to its true shape.
   Status cut_to_shape(size_t k, InferTensor& tensor) const;
 };
@@ -83,13 +92,33 @@ bool InferService::Call::take_results() {
   return true;
 }
 
+Status InferService::Call::fit(const CheckedRequest& checked) {
+  HEDDLE_ASSIGN_OR_RETURN(sizes, RequestSizes::of_varying(*model, checked.input_shapes));
+  if (!sizes.pads()) return {};
+  for (size_t i = 0; i < checked.inputs.size(); ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(auto tensor, sizes.pad(i, *checked.inputs[i], checked.rows));
+    padded.push_back(std::move(tensor));
+  }
+  return {};
+}
+
+void InferService::Call::count_padding(ModelStatisticsRecord& s) const {
+  if (!model->varying) return;
+  for (size_t i = 0; i < model->inputs.size(); ++i) {
+    s.input_bytes += static_cast<uint64_t>(sizes.input_bytes(i)) * rows.size();
+    s.run_bytes += static_cast<uint64_t>(sizes.run_input_bytes(i)) * rows.size();
+  }
+  ++s.buckets[model->varying->buckets[sizes.bucket()].name];
+}
+
 Status InferService::Call::cut_to_shape(size_t k, InferTensor& tensor) const {
   const auto& info = model->outputs[wanted[k]];
   const auto place = std::ranges::find(wanted, static_cast<size_t>(info.true_shape)) - wanted.begin();
   const auto& shape = model->outputs[wanted[static_cast<size_t>(place)]];
   std::byte* const values = outputs[static_cast<size_t>(place)].get();
   HEDDLE_ASSIGN_OR_RETURN(TensorValue cut,
-                          front_corner({info.dtype, info.row, outputs[k].get(), info.row_bytes},
+                          front_corner({info.dtype, sizes.run_output(wanted[k]), outputs[k].get(),
+                                        sizes.run_output_bytes(wanted[k])},
                                        shape_values({shape.dtype, shape.row, values, shape.row_bytes})));
   tensor.shape = cut.shape;
   tensor.data = cut.data.get();
@@ -124,6 +153,7 @@ void InferService::Call::finish() {
       s.queue.add(timing.queue);
       s.compute.add(timing.compute);
       s.rows += rows.size();
+      count_padding(s);
       s.batches[rows[0].batch].add(timing.compute);
       size_t bucket = 0;
       const double seconds = timing.total * 1e-6;
@@ -165,13 +195,16 @@ void InferService::Call::finish() {
     InferTensor t;
     t.name = info.name;
     t.dtype = info.dtype;
-    t.shape = info.row;
+    t.shape = sizes.run_output(wanted[k]);
     if (model->batched) t.shape.insert(t.shape.begin(), static_cast<int64_t>(rows.size()));
     t.data = outputs[k].get();
-    t.bytes = info.row_bytes * static_cast<int64_t>(rows.size());
+    t.bytes = sizes.run_output_bytes(wanted[k]) * static_cast<int64_t>(rows.size());
     t.owner = std::shared_ptr<const void>(outputs[k], outputs[k].get());
     if (info.true_shape >= 0) {
       if (auto cut = cut_to_shape(k, t); !cut.ok()) return done(std::move(cut).error());
+    } else if (sizes.is_cut(wanted[k])) {
+      if (auto cut = sizes.cut(wanted[k], static_cast<int64_t>(rows.size()), t); !cut.ok())
+        return done(std::move(cut).error());
     }
     response.outputs.push_back(std::move(t));
   }
@@ -239,12 +272,15 @@ void InferService::infer(InferRequest request, Done done) {
   };
   if (auto version = check_version(*model, request.version); !version.ok())
     return refuse(std::move(version).error());
-  auto call = std::make_unique<Call>();
+  auto call = std::make_unique<Call>(model);
   call->request = std::move(request);
   auto checked = check_request(*model, call->request);
   if (!checked.ok()) return refuse(std::move(checked).error());
+  if (model->varying) {
+    if (auto fitted = call->fit(*checked); !fitted.ok()) return refuse(std::move(fitted).error());
+  }
   if (fault_at(FaultPoint::kAdmit)) return refuse(fault_error());
-  call->model = model;
+  const auto& sizes = call->sizes;
   call->record = record;
   call->done = std::move(done);
   call->wanted = std::move(checked->outputs);
@@ -253,7 +289,7 @@ void InferService::infer(InferRequest request, Done done) {
   const auto rows = static_cast<size_t>(checked->rows);
   if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
   for (const size_t o : call->wanted) {
-    const auto bytes = static_cast<size_t>(model->outputs[o].row_bytes) * rows;
+    const auto bytes = static_cast<size_t>(sizes.run_output_bytes(o)) * rows;
     call->outputs.emplace_back(new std::byte[std::max<size_t>(bytes, 8)]);
   }
   const double slo_us =
@@ -265,12 +301,17 @@ void InferService::infer(InferRequest request, Done done) {
   for (size_t r = 0; r < rows; ++r) {
     Row& row = call->rows[r];
     row.call = call.get();
-    row.model = it->second;
+    row.model = places_[it->second] + sizes.bucket();
     row.arrived = now;
     row.deadline = now + call->slo;
     row.priority = priority_of(*model, call->request.priority);
     for (size_t i = 0; i < checked->inputs.size(); ++i)
-      row.inputs.push_back(checked->inputs[i]->data + r * static_cast<size_t>(model->inputs[i].row_bytes));
+      row.inputs.push_back((call->padded.empty() ? checked->inputs[i]->data : call->padded[i].data.get()) +
+                           r * static_cast<size_t>(sizes.run_input_bytes(i)));
+    if (sizes.at_own()) {
+      row.input_shapes = &sizes.own_inputs();
+      row.output_shapes = &sizes.own_outputs();
+    }
     if (model->any_payload || model->remote)
       for (size_t i = 0; i < checked->inputs.size(); ++i) {
         const InferTensor& in = *checked->inputs[i];
@@ -280,7 +321,7 @@ void InferService::infer(InferRequest request, Done done) {
     row.outputs.assign(model->outputs.size(), nullptr);
     for (size_t k = 0; k < call->wanted.size(); ++k) {
       const size_t o = call->wanted[k];
-      row.outputs[o] = call->outputs[k].get() + r * static_cast<size_t>(model->outputs[o].row_bytes);
+      row.outputs[o] = call->outputs[k].get() + r * static_cast<size_t>(sizes.run_output_bytes(o));
     }
   }
   // It may be gone with its last row.
@@ -302,9 +343,18 @@ void InferService::serve(std::unique_ptr<Generation> next) {
     old = std::move(current_);
     current_ = std::move(next);
     index_.clear();
-    for (uint32_t m = 0; m < current_->models.size(); ++m) index_[current_->models[m]->name] = m;
+    const auto old_places = std::exchange(places_, {});
+    uint32_t place = 0;
+    for (uint32_t m = 0; m < current_->models.size(); ++m) {
+      index_[current_->models[m]->name] = m;
+      places_.push_back(place);
+      place += plane_models(*current_->models[m]);
+    }
     for (auto* r : pending) {
-      const ServedModel& was = *old->models[r->model];
+      const auto after =
+          std::upper_bound(old_places.begin(), old_places.end(), r->model) - old_places.begin();
+      const ServedModel& was = *old->models[static_cast<size_t>(after - 1)];
+      const uint32_t bucket = r->model - old_places[static_cast<size_t>(after - 1)];
       const auto it = index_.find(was.name);
       if (it == index_.end() || !same_rows(was, *current_->models[it->second])) {
         r->outcome = Outcome::kWithdrawn;
@@ -312,7 +362,7 @@ void InferService::serve(std::unique_ptr<Generation> next) {
         r->finished = live_now();
         r->settled();
       } else {
-        r->model = it->second;
+        r->model = places_[it->second] + bucket;
         current_->plane->submit(*r);
       }
     }

@@ -1,12 +1,14 @@
 #include "heddle/serve/model_source.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <filesystem>
 #include <set>
 
 #include "heddle/base/json.h"
 #include "heddle/base/numbers.h"
 #include "heddle/base/units.h"
+#include "heddle/fleet/size_buckets.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/serve/served_model.h"
 #include "protocol/model_config.h"
@@ -30,17 +32,60 @@ int64_t version_number(const std::string& text) {
   return n > 0 && text[0] != '0' ? n : 0;
 }
 
+// A file of shapes is beside the model's folder of versions.
+Status read_varying(const JsonCursor& at, const fs::path& folder, VaryingSettings& varying) {
+  if (at.has("buckets")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto buckets, at.at("buckets"));
+    HEDDLE_ASSIGN_OR_RETURN(varying.buckets, buckets_from_json(buckets));
+  }
+  if (at.has("shapes_from")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto file, at.string_or("shapes_from", ""));
+    HEDDLE_ASSIGN_OR_RETURN(varying.requests, read_shape_trace((folder / file).string()));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto most, at.int_or("bucket_count", varying.most_buckets, 1, kMostBuckets));
+  varying.most_buckets = static_cast<int>(most);
+  if (at.has("pad_values")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto pad, at.at("pad_values"));
+    HEDDLE_RETURN_IF_ERROR(pad.check_object());
+    for (const auto& [name, value] : pad.value().items()) {
+      HEDDLE_ASSIGN_OR_RETURN(varying.pad[name], pad.member(name, value).as_number());
+    }
+  }
+  if (at.has("padding")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto padding, at.at("padding"));
+    if (padding.value().is_number()) {
+      HEDDLE_ASSIGN_OR_RETURN(varying.padding_limit, padding.as_number(0, DBL_MAX));
+    } else {
+      HEDDLE_ASSIGN_OR_RETURN(const auto text, padding.as_string());
+      const auto limit = parse_padding(text);
+      if (!limit.ok()) return padding.error(limit.error().message());
+      varying.padding_limit = *limit;
+    }
+  }
+  return {};
+}
+
 Status read_settings(const fs::path& path, ModelSettings& settings) {
   HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path.string()));
   const JsonCursor at(json);
   HEDDLE_RETURN_IF_ERROR(
-      at.check_keys({"shapes", "slo", "max_batch", "weight", "priority_levels", "default_priority_level"}));
+      at.check_keys({"shapes", "values", "buckets", "bucket_count", "shapes_from", "pad_values", "padding",
+                     "slo", "max_batch", "weight", "priority_levels", "default_priority_level"}));
+  HEDDLE_RETURN_IF_ERROR(read_varying(at, path.parent_path(), settings.varying));
   if (at.has("shapes")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto shapes, at.at("shapes"));
     if (!shapes.value().is_object()) return shapes.error("expected an object of shapes by input");
     for (const auto& [name, shape] : shapes.value().items()) {
       HEDDLE_ASSIGN_OR_RETURN(settings.shapes[name],
                               JsonCursor(shape, shapes.path() + "." + name).as_ints(1, int64_t{1} << 30));
+    }
+  }
+  if (at.has("values")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto values, at.at("values"));
+    if (!values.value().is_object()) return values.error("expected an object of lists of numbers by input");
+    for (const auto& [name, list] : values.value().items()) {
+      HEDDLE_ASSIGN_OR_RETURN(settings.values[name],
+                              JsonCursor(list, values.path() + "." + name).as_numbers(-DBL_MAX, DBL_MAX));
     }
   }
   if (at.has("slo")) {

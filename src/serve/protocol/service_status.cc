@@ -1,4 +1,6 @@
 // A service's status: Prometheus's text, and JSON for pages and programs.
+#include <algorithm>
+
 #include "heddle/base/json.h"
 #include "heddle/serve/infer_service.h"
 #include "protocol/metrics_text.h"
@@ -39,15 +41,81 @@ void add_requests(Metrics& out, const std::map<std::string, ModelStatisticsRecor
   }
 }
 
-void add_plane(Metrics& out, const Deployment& d, const LiveCounters& c) {
+void add_padding(Metrics& out, const std::map<std::string, ModelStatisticsRecord>& models) {
+  out.family("heddle_input_bytes_total", "counter", "Bytes of inputs that ran, of models of varying shapes.");
+  for (const auto& [name, s] : models) {
+    if (s.buckets.empty()) continue;
+    out.value("heddle_input_bytes_total", model_label(name) + ",kind=\"sent\"",
+              static_cast<double>(s.input_bytes));
+    out.value("heddle_input_bytes_total", model_label(name) + ",kind=\"padding\"",
+              static_cast<double>(s.run_bytes - s.input_bytes));
+  }
+  out.family("heddle_bucket_requests_total", "counter", "Answered requests by the bucket that held them.");
+  for (const auto& [name, s] : models)
+    for (const auto& [bucket, count] : s.buckets)
+      out.value("heddle_bucket_requests_total",
+                model_label(name) + ",bucket=\"" + metric_label(bucket) + "\"", static_cast<double>(count));
+}
+
+// What one of the plane's models stands for.
+struct PlaneModel {
+  const ServedModel* served = nullptr;
+  std::string bucket;  // empty: all of it
+
+  std::string label() const {
+    return model_label(served->name) + (bucket.empty() ? "" : ",bucket=\"" + metric_label(bucket) + "\"");
+  }
+};
+
+std::vector<PlaneModel> models_of_plane(const Generation& generation) {
+  std::vector<PlaneModel> out;
+  for (const auto& m : generation.models) {
+    if (!m->varying) out.push_back({m.get(), ""});
+    if (m->varying)
+      for (const auto& b : m->varying->buckets) out.push_back({m.get(), b.name});
+  }
+  return out;
+}
+
+// Of all buckets together.
+struct ModelSum {
+  double rate_per_s = 0;
+  uint64_t in_plane = 0, queued = 0;
+  DurationHistogram latency, queueing;
+  std::vector<uint64_t> batch_sizes;
+
+  void add(const DeployedModel& model, const LiveModelCounters& c) {
+    rate_per_s += model.rate_per_s;
+    in_plane += c.in_plane;
+    queued += c.queued;
+    latency.merge(c.latency);
+    queueing.merge(c.queueing);
+    batch_sizes.resize(std::max(batch_sizes.size(), c.batch_sizes.size()), 0);
+    for (size_t b = 0; b < c.batch_sizes.size(); ++b) batch_sizes[b] += c.batch_sizes[b];
+  }
+};
+
+Json buckets_json(const ServedModel& model, const ModelStatisticsRecord& record) {
+  Json out = Json::array();
+  for (const auto& b : model.varying->buckets) {
+    const auto it = record.buckets.find(b.name);
+    out.push_back({{"name", b.name},
+                   {"share", b.share},
+                   {"us", b.us},
+                   {"requests", it == record.buckets.end() ? 0 : it->second}});
+  }
+  return out;
+}
+
+void add_plane(Metrics& out, const Deployment& d, const LiveCounters& c,
+               const std::vector<PlaneModel>& models) {
   out.family("heddle_queue_rows", "gauge", "Rows that wait for their batch.");
   for (size_t m = 0; m < d.models.size(); ++m)
-    out.value("heddle_queue_rows", model_label(d.models[m].name), static_cast<double>(c.models[m].queued));
+    out.value("heddle_queue_rows", models[m].label(), static_cast<double>(c.models[m].queued));
   out.family("heddle_batches_total", "counter", "First runs by their number of rows, since the plan began.");
   for (size_t m = 0; m < d.models.size(); ++m)
     for (size_t b = 0; b < c.models[m].batch_sizes.size(); ++b)
-      out.value("heddle_batches_total",
-                model_label(d.models[m].name) + ",size=\"" + std::to_string(b + 1) + "\"",
+      out.value("heddle_batches_total", models[m].label() + ",size=\"" + std::to_string(b + 1) + "\"",
                 static_cast<double>(c.models[m].batch_sizes[b]));
   struct Column {
     const char *name, *type, *help;
@@ -71,7 +139,7 @@ void add_plane(Metrics& out, const Deployment& d, const LiveCounters& c) {
       for (size_t k = 0; k < d.pipelines[p].partitions.size(); ++k) {
         const auto& pool = d.pipelines[p].partitions[k];
         out.value(column.name,
-                  model_label(d.models[d.pipelines[p].model].name) + ",pipeline=\"" + std::to_string(p) +
+                  models[d.pipelines[p].model].label() + ",pipeline=\"" + std::to_string(p) +
                       "\",partition=\"" + std::to_string(k) + "\",class=\"" +
                       metric_label(pool.role.device_class) + "\"",
                   column.get(c.pools[p][k], pool));
@@ -118,9 +186,12 @@ Json ranges_json(const DurationHistogram& h) {
 
 std::string InferService::metrics() const {
   Metrics out;
-  add_requests(out, all_statistics());
+  const auto statistics = all_statistics();
+  add_requests(out, statistics);
+  add_padding(out, statistics);
   const std::shared_lock lock(gate_);
-  if (current_ && current_->plane) add_plane(out, current_->plane->deployment(), current_->plane->counters());
+  if (current_ && current_->plane)
+    add_plane(out, current_->plane->deployment(), current_->plane->counters(), models_of_plane(*current_));
   out.family("heddle_plans_total", "counter", "Plans that have been used.");
   out.value("heddle_plans_total", "", static_cast<double>(generations_));
   return out.take() + (more_metrics_ ? more_metrics_() : "");
@@ -130,7 +201,11 @@ double InferService::planned_rate(const std::string& model) const {
   const std::shared_lock lock(gate_);
   const auto it = index_.find(model);
   if (it == index_.end() || !current_->plane) return 0;
-  return current_->plane->deployment().models[it->second].rate_per_s;
+  const uint32_t place = places_[it->second];
+  double rate = 0;
+  for (uint32_t b = 0; b < plane_models(*current_->models[it->second]); ++b)
+    rate += current_->plane->deployment().models[place + b].rate_per_s;
+  return rate;
 }
 
 std::vector<InferService::PoolUse> InferService::pools() const {
@@ -161,8 +236,12 @@ Json InferService::status() const {
   out["planner"] = current_->plan.planner;
   const auto& d = current_->plane->deployment();
   const auto c = current_->plane->counters();
-  for (size_t m = 0; m < d.models.size(); ++m) {
+  const auto stands_for = models_of_plane(*current_);
+  for (size_t m = 0; m < current_->models.size(); ++m) {
     const auto& model = *current_->models[m];
+    ModelSum sum;
+    for (uint32_t b = 0; b < plane_models(model); ++b)
+      sum.add(d.models[places_[m] + b], c.models[places_[m] + b]);
     const auto record = statistics(model.name);
     Json requests;
     for (size_t f = 1; f < kOutcomes; ++f)
@@ -170,23 +249,30 @@ Json InferService::status() const {
     out["models"].push_back({{"name", model.name},
                              {"version", model.version},
                              {"slo_us", model.slo_us},
-                             {"rate_per_s", d.models[m].rate_per_s},
+                             {"rate_per_s", sum.rate_per_s},
                              {"max_rows", model.max_rows},
                              {"note", model.note},
                              {"precision", model.precision},
                              {"requests", requests},
-                             {"queued", c.models[m].queued},
-                             {"in_plane", c.models[m].in_plane},
-                             {"latency", latency_json(c.models[m].latency)},
-                             {"latency_ranges", ranges_json(c.models[m].latency)},
-                             {"queueing", latency_json(c.models[m].queueing)},
-                             {"batch_sizes", c.models[m].batch_sizes}});
+                             {"queued", sum.queued},
+                             {"in_plane", sum.in_plane},
+                             {"latency", latency_json(sum.latency)},
+                             {"latency_ranges", ranges_json(sum.latency)},
+                             {"queueing", latency_json(sum.queueing)},
+                             {"batch_sizes", sum.batch_sizes}});
+    if (!model.varying) continue;
+    auto& json = out["models"].back();
+    json["buckets"] = buckets_json(model, record);
+    json["padding"] = record.run_bytes > 0 ? 1 - static_cast<double>(record.input_bytes) /
+                                                     static_cast<double>(record.run_bytes)
+                                           : 0.0;
   }
   for (size_t p = 0; p < d.pipelines.size(); ++p)
     for (size_t k = 0; k < d.pipelines[p].partitions.size(); ++k) {
       const auto& pool = d.pipelines[p].partitions[k];
       const auto& use = c.pools[p][k];
-      out["pools"].push_back({{"model", d.models[d.pipelines[p].model].name},
+      out["pools"].push_back({{"model", stands_for[d.pipelines[p].model].served->name},
+                              {"bucket", stands_for[d.pipelines[p].model].bucket},
                               {"pipeline", p},
                               {"partition", k},
                               {"blocks", {pool.role.block_from, pool.role.block_to}},

@@ -21,7 +21,13 @@
 
 namespace heddle {
 
-// What is served at one time. Models are in the order of the plane's deployment.
+// How many of the plane's models stand for one: its buckets.
+inline uint32_t plane_models(const ServedModel& model) {
+  return model.varying ? static_cast<uint32_t>(model.varying->buckets.size()) : 1;
+}
+
+// What is served at one time. Models are in the order of the plane's deployment, where those of varying shapes
+// have one for each bucket.
 struct Generation {
   Fleet fleet;
   FleetPlan plan;
@@ -43,6 +49,9 @@ struct ModelStatisticsRecord {
   uint64_t requests[kOutcomes] = {};   // by the worst outcome of their rows
   int64_t last_ms = 0;                 // since 1970, of the last inference
   std::map<uint32_t, Part> batches;    // by rows that ran together
+  // Of models of varying shapes, of successful requests.
+  uint64_t input_bytes = 0, run_bytes = 0;  // as they came, and as they ran: the rest is padding
+  std::map<std::string, uint64_t> buckets;  // requests by bucket
   static constexpr double kBuckets_s[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10};
   uint64_t latency[std::size(kBuckets_s) + 1] = {};
   double latency_s = 0;
@@ -127,6 +136,7 @@ class InferService {
   mutable std::shared_mutex gate_;  // exclusive while the plane changes
   std::unique_ptr<Generation> current_;
   std::map<std::string, uint32_t> index_;  // of the current models
+  std::vector<uint32_t> places_;           // [model]: its first one in the plane
   mutable std::mutex records_mutex_;
   mutable std::map<std::string, std::shared_ptr<Record>> records_;
   Repository repository_;

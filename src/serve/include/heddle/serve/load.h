@@ -15,6 +15,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/status.h"
 #include "heddle/fleet/simulator.h"
+#include "heddle/serve/shape_buckets.h"
 #include "heddle/serve/tls.h"
 
 namespace heddle {
@@ -40,20 +41,36 @@ Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method,
 Result<Json> ask_json(const LoadTarget& target, const std::string& method, const std::string& path,
                       const std::string& body, double seconds);
 
+// The inputs of a request.
+struct LoadBody {
+  // JSON members behind {"id": ..., and the bytes behind the JSON.
+  std::string inputs_json, tensors;
+  std::string grpc_message;  // by gRPC: the request without its id, serialized
+};
+
 // What is asked for, as the server describes it.
 struct ModelUnderLoad {
   std::string name;
   double slo_us = 0;
   double planned_rate_per_s = 0;  // that the server's plan sustains
-  // Inputs of a request: JSON members behind {"id": ..., and the bytes behind the JSON.
-  std::string inputs_json, tensors;
-  std::string grpc_message;  // by gRPC: the request without its id, serialized
+  std::vector<LoadBody> bodies;   // at least one
+  std::vector<uint32_t> turns;  // request number i is of bodies[turns[i % turns.size()]]; empty: of the first
+
+  size_t body_index(size_t i) const { return turns.empty() ? 0 : turns[i % turns.size()]; }
+  const LoadBody& body(size_t i) const { return bodies[body_index(i)]; }
 };
-// The models that the server offers, with one row of random values for each input; inputs of any size get
-// `payload_bytes`. Errors: no server there, one that speaks something else, a model that is not there.
-// `only` empty: all.
+
+struct LoadContent {
+  size_t payload_bytes = 0;  // of inputs of any size
+  std::vector<ShapeCount>
+      shapes;  // of requests, of which each has one at random, by its count; empty: open dimensions are 1
+  uint64_t seed = 1;
+};
+// The models that the server offers, with one row of random values for each input. Errors: no server there, one
+// that speaks something else, a model that is not there or does not have inputs of these shapes. `only` empty:
+// all.
 Result<std::vector<ModelUnderLoad>> load_models(const LoadTarget& target, std::span<const std::string> only,
-                                                size_t payload_bytes, uint64_t seed);
+                                                const LoadContent& content);
 
 struct LoadOptions {
   // Requests under way at once; with as many a further one waits, on its clock. By HTTP each has a

@@ -1,7 +1,9 @@
 // A model as a service offers it under its name: the tensors that go in and out, and how rows are batched.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +22,37 @@ struct TensorInfo {
   Shape row;
   int64_t row_bytes = 0;  // of one row; the whole tensor where the model is not batched
   // Outputs whose size depends on data: `row` is their largest shape, another output has the true one.
-  int true_shape = -1;  // that output's index; -1: `row` is the shape
-  Shape open;           // `row` with -1 for the dimensions that vary
+  int true_shape = -1;  // that output's index; -1: `row` is the shape, or it follows from the inputs'
+  Shape open;           // `row`, the largest shape, with -1 for the dimensions that vary; empty: none does
   bool hidden = false;  // such a true shape, which clients do not see
 
-  const Shape& shown() const { return true_shape < 0 ? row : open; }
+  const Shape& shown() const { return open.empty() ? row : open; }
+};
+
+// One of the shapes that a model of varying shapes is compiled for.
+struct ServedBucket {
+  std::string name;                    // "1x3x48x320"
+  std::vector<Shape> inputs, outputs;  // of a row, in the model's order
+  double share = 0;                    // of the requests, as planned
+  double us = 0;                       // time of a request that is alone, on the fastest device
+};
+
+// How a request runs that is smaller than its bucket.
+enum class SmallerRuns {
+  kPadded,   // as large as the bucket; outputs are cut back
+  kAtOwn,    // at its own shape, by an engine that takes any
+  kRefused,  // not at all
+};
+
+// What a model of varying shapes takes.
+struct VaryingShapes {
+  std::vector<ServedBucket> buckets;  // a request is of the first that holds it
+  SmallerRuns smaller = SmallerRuns::kRefused;
+  std::string refusal;      // kRefused: why
+  std::vector<double> pad;  // [input] kPadded
+  // The outputs' shapes, of a row, for those of the inputs; invalid input if the model does not take these. -1
+  // where a size depends on data.
+  std::function<Result<std::vector<Shape>>(std::span<const Shape> inputs)> output_rows;
 };
 
 // The tensors of a model that timed devices serve: its input's bytes are thrown away, so a client may send any
@@ -46,7 +74,8 @@ struct ServedModel {
   // asks for none, or for another, has the default one; 0: the last.
   int priority_levels = 0, default_priority = 0;
   double slo_us = 0;
-  std::string note;  // for people, such as why it is not batched; may be empty
+  std::shared_ptr<const VaryingShapes> varying;  // null: all requests have the shapes of `inputs`
+  std::string note;                              // for people, such as why it is not batched; may be empty
   // For people: what the type costs that the model computes in. Empty: it computes in float32.
   std::string precision;
 };
@@ -58,6 +87,8 @@ std::shared_ptr<ServedModel> timed_model(const std::string& name, double slo_us,
 struct TensorRow : LiveRequest {
   std::vector<const std::byte*> inputs;  // in the model's order
   std::vector<std::byte*> outputs;
+  // Of a model that runs requests at their own shape: those of inputs and outputs, in the model's order. Else null.
+  const std::vector<Shape>*input_shapes = nullptr, *output_shapes = nullptr;
   // What a model's parts on different devices leave for those behind them, by tensor of the model's graph.
   std::vector<std::pair<uint32_t, std::vector<std::byte>>> features;
 };

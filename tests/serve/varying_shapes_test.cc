@@ -1,0 +1,352 @@
+// Models whose inputs vary in shape: buckets, padding, requests at their own shape, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <future>
+#include <numeric>
+
+#include "heddle/serve/local_server.h"
+#include "heddle/serve/rest_api.h"
+#include "machine/bucket_choice.h"
+#include "model_files.h"
+#include "onnx_writer.h"
+#include "serve_support.h"
+#include "shapes/request_sizes.h"
+
+namespace heddle {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace ow = onnx_writer;
+
+// y = relu(x + w) by column: columns do not depend on each other.
+std::string column_model() {
+  return ow::model({{ow::node("Add", {"x", "w"}, {"a"}, "add"), ow::node("Relu", {"a"}, {"y"}, "relu")},
+                    {ow::value("x", {-1, 3, -1})},
+                    {ow::value("y", {-1, 3, -1})},
+                    {ow::float_tensor("w", {3, 1}, {1, 2, 3})}});
+}
+// Softmax over the columns, so that padding takes a part of the sum.
+std::string softmax_model() {
+  return ow::model({{ow::node("Softmax", {"x"}, {"y"}, "softmax", {ow::attribute_int("axis", 2)})},
+                    {ow::value("x", {-1, 3, -1})},
+                    {ow::value("y", {-1, 3, -1})},
+                    {}});
+}
+// The mean of the values that the mask lets through.
+std::string masked_model() {
+  return ow::model({{ow::node("Mul", {"x", "mask"}, {"m"}, "through"),
+                     ow::node("ReduceSum", {"m", "axes"}, {"sum"}, "sum"),
+                     ow::node("ReduceSum", {"mask", "axes"}, {"count"}, "count"),
+                     ow::node("Div", {"sum", "count"}, {"y"}, "mean")},
+                    {ow::value("x", {-1, -1}), ow::value("mask", {-1, -1})},
+                    {ow::value("y", {-1, 1})},
+                    {ow::int_tensor("axes", {1}, {1})}});
+}
+
+struct Input {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;
+};
+
+std::vector<float> numbers(const Shape& shape, float from) {
+  std::vector<float> values(
+      static_cast<size_t>(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<float>((i * 7) % 11) - 5;
+  return values;
+}
+
+class Varying : public testing::Test {
+ protected:
+  void start(const std::string& model, VaryingSettings varying, int max_batch = 1) {
+    ASSERT_EQ(try_start(model, std::move(varying), max_batch), "");
+    auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
+      answer_rest(service_, head, std::move(body), std::move(reply));
+    });
+    ASSERT_TRUE(server.ok());
+    server_ = std::move(*server);
+  }
+  std::string try_start(const std::string& model, VaryingSettings varying, int max_batch = 1) {
+    ModelSettings settings{.slo_us = 60e6, .max_batch = max_batch};
+    settings.varying = std::move(varying);
+    auto sources = find_models(std::vector<std::string>{folder_.write("net.onnx", model)}, settings);
+    if (!sources.ok()) return sources.error().to_string();
+    LocalServerOptions options;
+    options.measure_s = .001;
+    options.variants.precisions = {"f32"};
+    auto local = LocalServer::create(service_, std::move(*sources), options);
+    if (!local.ok()) return local.error().to_string();
+    local_ = std::move(*local);
+    return "";
+  }
+  static VaryingSettings buckets(const std::vector<std::string>& texts) {
+    VaryingSettings varying;
+    auto parsed = parse_buckets(texts);
+    EXPECT_TRUE(parsed.ok()) << parsed.error().to_string();
+    varying.buckets = *parsed;
+    return varying;
+  }
+  void TearDown() override {
+    if (server_) server_->stop(5);
+    service_.stop(5);
+    local_.reset();
+  }
+  std::string note() const { return service_.models().front()->note; }
+  SmallerRuns smaller() const { return service_.models().front()->varying->smaller; }
+
+  Result<InferResponse> infer(const std::vector<Input>& inputs) {
+    InferRequest request;
+    request.model = "net";
+    for (const auto& in : inputs)
+      request.inputs.push_back({in.name, DType::kF32, in.shape,
+                                reinterpret_cast<const std::byte*>(in.values.data()),
+                                static_cast<int64_t>(in.values.size() * sizeof(float)), nullptr});
+    std::promise<Result<InferResponse>> promise;
+    auto future = promise.get_future();
+    service_.infer(std::move(request),
+                   [&promise](Result<InferResponse> answer) { promise.set_value(std::move(answer)); });
+    return future.get();
+  }
+  std::string refusal(const std::vector<Input>& inputs) {
+    const auto answer = infer(inputs);
+    EXPECT_FALSE(answer.ok());
+    if (answer.ok()) return "";
+    EXPECT_EQ(http_status(answer.error().code()), 400);
+    return answer.error().message();
+  }
+  static std::vector<float> values_of(const InferTensor& t) {
+    std::vector<float> values(static_cast<size_t>(t.bytes) / sizeof(float));
+    std::memcpy(values.data(), t.data, static_cast<size_t>(t.bytes));
+    return values;
+  }
+  Json get(const std::string& path) {
+    const auto parsed = parse_json(RawClient(server_->port()).ask("GET", path).body);
+    EXPECT_TRUE(parsed.ok());
+    return parsed.ok() ? *parsed : Json();
+  }
+
+  // The softmax of each row of `width`.
+  static std::vector<float> softmax(const std::vector<float>& x, size_t width) {
+    std::vector<float> y(x.size());
+    for (size_t row = 0; row < x.size(); row += width) {
+      double sum = 0;
+      for (size_t i = 0; i < width; ++i) sum += std::exp(x[row + i]);
+      for (size_t i = 0; i < width; ++i) y[row + i] = static_cast<float>(std::exp(x[row + i]) / sum);
+    }
+    return y;
+  }
+
+  TestFolder folder_;
+  InferService service_;
+  std::unique_ptr<LocalServer> local_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(Varying, PaddedAnswersAreThoseOfTheUnpaddedModel) {
+  start(column_model(), buckets({"x=1,3,{4,8,16}"}), 4);
+  ASSERT_EQ(smaller(), SmallerRuns::kPadded) << note();
+  for (int64_t width = 1; width <= 16; ++width)
+    for (int64_t rows : {1, 3}) {
+      const Shape shape = {rows, 3, width};
+      const auto x = numbers(shape, static_cast<float>(width));
+      const auto answer = infer({{"x", shape, x}});
+      ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+      ASSERT_EQ(answer->outputs.size(), 1U);
+      EXPECT_EQ(answer->outputs[0].shape, shape);
+      std::vector<float> expected;
+      for (size_t i = 0; i < x.size(); ++i)
+        expected.push_back(std::max(0.F, x[i] + static_cast<float>(i / static_cast<size_t>(width) % 3 + 1)));
+      EXPECT_EQ(values_of(answer->outputs[0]), expected) << "width " << width << ", " << rows << " rows";
+    }
+}
+
+TEST_F(Varying, ClientsSeeOpenDimensionsAndThePaddingIsCounted) {
+  start(column_model(), buckets({"x=1,3,{4,8}"}), 2);
+  const auto metadata = get("/v2/models/net");
+  EXPECT_EQ(metadata["inputs"][0]["shape"], Json({-1, 3, -1}));
+  EXPECT_EQ(metadata["outputs"][0]["shape"], Json({-1, 3, -1}));
+  // 3 x 2 floats of 3 x 4, then 3 x 8 of 3 x 8: 24 + 96 bytes came, 48 + 96 ran.
+  for (const int64_t width : {2, 8})
+    ASSERT_TRUE(infer({{"x", {1, 3, width}, numbers({1, 3, width}, 0)}}).ok());
+  const auto metrics = RawClient(server_->port()).ask("GET", "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("heddle_input_bytes_total{model=\"net\",kind=\"sent\"} 120\n"));
+  EXPECT_THAT(metrics, HasSubstr("heddle_input_bytes_total{model=\"net\",kind=\"padding\"} 24\n"));
+  EXPECT_THAT(metrics, HasSubstr("heddle_bucket_requests_total{model=\"net\",bucket=\"1x3x4\"} 1\n"));
+  const auto model = get("/v2/status")["models"][0];
+  EXPECT_NEAR(model["padding"].get<double>(), 24.0 / 144, 1e-12);
+  ASSERT_EQ(model["buckets"].size(), 2U);
+  EXPECT_EQ(model["buckets"][1]["name"], "1x3x8");
+  EXPECT_EQ(model["buckets"][1]["requests"], 1);
+  EXPECT_EQ(model["requests"]["in_time"], 2);
+}
+
+TEST_F(Varying, WherePaddingIsWrongRequestsRunAtTheirOwnShape) {
+  start(softmax_model(), buckets({"x=1,3,{4,8,16}"}));
+  ASSERT_EQ(smaller(), SmallerRuns::kAtOwn) << note();
+  EXPECT_THAT(note(), HasSubstr("padding changes outputs by at most"));
+  for (int64_t width = 1; width <= 16; ++width) {
+    const Shape shape = {1, 3, width};
+    const auto x = numbers(shape, 0);
+    const auto answer = infer({{"x", shape, x}});
+    ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+    EXPECT_EQ(answer->outputs[0].shape, shape);
+    EXPECT_THAT(values_of(answer->outputs[0]),
+                testing::Pointwise(testing::FloatNear(1e-5F), softmax(x, static_cast<size_t>(width))));
+  }
+}
+
+TEST_F(Varying, APadValueCanMakePaddingRight) {
+  auto varying = buckets({"x=1,3,{4,8}"});
+  varying.pad["x"] = -1e30;  // whose exponential is 0
+  start(softmax_model(), varying);
+  ASSERT_EQ(smaller(), SmallerRuns::kPadded) << note();
+  const auto x = numbers({1, 3, 5}, 0);
+  const auto answer = infer({{"x", {1, 3, 5}, x}});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_THAT(values_of(answer->outputs[0]), testing::Pointwise(testing::FloatNear(1e-6F), softmax(x, 5)));
+}
+
+TEST_F(Varying, PaddingCanBeForbidden) {
+  auto varying = buckets({"x=1,3,{4,8}"});
+  varying.padding_limit = -1;
+  start(column_model(), varying, 4);
+  EXPECT_EQ(smaller(), SmallerRuns::kAtOwn);
+  const auto answer = infer({{"x", {1, 3, 1}, {-5, 0, 5}}});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_THAT(values_of(answer->outputs[0]), ElementsAre(0, 2, 8));
+}
+
+TEST_F(Varying, SeveralInputsVaryTogether) {
+  start(masked_model(), buckets({"x=1,{4,8}", "mask=1,{4,8}"}), 2);
+  ASSERT_EQ(smaller(), SmallerRuns::kPadded) << note();
+  const auto answer = infer({{"x", {1, 3}, {1, 2, 6}}, {"mask", {1, 3}, {1, 1, 0}}});
+  ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+  EXPECT_EQ(answer->outputs[0].shape, (Shape{1, 1}));
+  EXPECT_THAT(values_of(answer->outputs[0]), ElementsAre(1.5F));
+  // Shapes that the model does not take, although each fits in the bucket.
+  EXPECT_THAT(refusal({{"x", {1, 3}, {1, 2, 6}}, {"mask", {1, 2}, {1, 1}}}),
+              HasSubstr("the model does not take it"));
+}
+
+TEST_F(Varying, RefusesWhatNoBucketHolds) {
+  start(column_model(), buckets({"x=1,3,{4,8}"}));
+  EXPECT_EQ(refusal({{"x", {1, 3, 9}, numbers({1, 3, 9}, 0)}}),
+            "model 'net': 'x' of shape 1x3x9 fits in none of its buckets: 1x3x4, 1x3x8; send smaller inputs, "
+            "or serve "
+            "it with a larger bucket");
+  EXPECT_THAT(refusal({{"x", {1, 2, 4}, numbers({1, 2, 4}, 0)}}), HasSubstr("expected FP32 of shape 1x3x-1"));
+  EXPECT_THAT(refusal({{"x", {1, 3, 0}, {}}}), HasSubstr("expected FP32 of shape 1x3x-1"));
+  EXPECT_THAT(refusal({{"x", {1, 3}, {1, 2, 3}}}), HasSubstr("expected FP32 of shape 1x3x-1"));
+  EXPECT_THAT(refusal({{"x", {1, 3, -4}, {}}}), HasSubstr("expected FP32 of shape 1x3x-1"));
+  EXPECT_THAT(refusal({{"x", {1, 3, 4}, {1, 2}}}), HasSubstr("expected FP32 of shape 1x3x-1"));
+}
+
+TEST_F(Varying, BucketsAreChosenForTheExpectedRequests) {
+  VaryingSettings varying;
+  varying.requests = *parse_shape_trace("1,3,2 *50\n1,3,3\n1,3,60 *40\n1,3,61\n# none\n1,3,64\n");
+  varying.most_buckets = 2;
+  start(column_model(), varying, 1);
+  const auto& served = *service_.models().front()->varying;
+  ASSERT_LE(served.buckets.size(), 2U);
+  EXPECT_EQ(served.buckets.back().name, "1x3x64");
+  double shares = 0;
+  for (const auto& b : served.buckets) shares += b.share;
+  EXPECT_NEAR(shares, 1, 1e-12);
+  EXPECT_TRUE(infer({{"x", {1, 3, 1}, {1, 2, 3}}}).ok());
+}
+
+TEST_F(Varying, StartRefusesWhatDoesNotFitTheModel) {
+  EXPECT_THAT(try_start(column_model(), buckets({"q=1,3,{4,8}"})), HasSubstr("'q'"));
+  EXPECT_THAT(try_start(column_model(), buckets({"x=1,4,{4,8}"})), HasSubstr("does not fit"));
+  auto varying = buckets({"x=1,3,{4,8}"});
+  varying.pad["q"] = 1;
+  EXPECT_THAT(try_start(column_model(), varying), HasSubstr("a pad value names the input 'q'"));
+  varying = buckets({"x=1,3,{4,8}"});
+  varying.requests = *parse_shape_trace("1,3,9");
+  EXPECT_THAT(try_start(column_model(), varying), HasSubstr("1x3x9 is expected, and no bucket holds it"));
+  varying = {};
+  varying.requests = *parse_shape_trace("x=1,3,9\nx=1,3,9,1");
+  EXPECT_THAT(try_start(column_model(), varying), HasSubstr("numbers of dimensions"));
+  varying.requests = *parse_shape_trace("x=2,3,9\nx=1,3,12");
+  EXPECT_THAT(try_start(column_model(), varying), HasSubstr("in several dimensions apart from each other"));
+}
+
+TEST(ShapeTexts, BucketsTakeTheKthOfEachList) {
+  const auto parsed = parse_buckets(std::vector<std::string>{"a=1,{8,4},{2,1}", "b={16,32}"});
+  ASSERT_TRUE(parsed.ok());
+  ASSERT_EQ(parsed->shapes.size(), 2U);
+  EXPECT_EQ(parsed->shapes[0], (NamedShapes{{"a", {1, 8, 2}}, {"b", {16}}}));
+  EXPECT_EQ(parsed->shapes[1], (NamedShapes{{"a", {1, 4, 1}}, {"b", {32}}}));
+  EXPECT_EQ(parsed->open, (NamedShapes{{"a", {1, -1, -1}}, {"b", {-1}}}));
+  EXPECT_EQ(shapes_text(parsed->shapes[0]), "a=1x8x2 b=16");
+}
+
+TEST(ShapeTexts, MalformedBucketsAreRefused) {
+  for (const char* text : {"x", "=1,{2,3}", "x=", "x=1,", "x=1,{2,3", "x=1,{}", "x=1,{0,3}", "x=1,{a}",
+                           "x=1,2", "x=-1,{2}", "x={1,2}{3,4}", "x={1,2},{3,4,5}", "x={1,2}3"}) {
+    const auto parsed = parse_buckets(std::vector<std::string>{text});
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_THAT(parsed.error().message(), HasSubstr("--buckets"));
+  }
+  EXPECT_FALSE(parse_buckets(std::vector<std::string>{"x={1,2}", "x={1,2}"}).ok());
+}
+
+TEST(ShapeTexts, TracesCountEqualRequests) {
+  const auto trace = parse_shape_trace("1,48\n\n # a comment\n1,48 *2.5\n1,96\r\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().to_string();
+  ASSERT_EQ(trace->size(), 2U);
+  EXPECT_EQ((*trace)[0].count, 3.5);
+  EXPECT_EQ((*trace)[1].shapes, (NamedShapes{{"", {1, 96}}}));
+  for (const char* text :
+       {"", "# none", "1,0", "1,x", "*3", "1,2 *0", "1,2 *3 *4", "1,2 3,4", "a=1 a=2", "=1", "a=1 2"}) {
+    const auto bad = parse_shape_trace(text);
+    EXPECT_FALSE(bad.ok()) << text;
+  }
+  EXPECT_THAT(parse_shape_trace("1,2\n1,nan\n").error().message(), HasSubstr("line 2"));
+}
+
+TEST(BucketChoice, MeasuresFewShapesAndChoosesTheLeastExpectedTime) {
+  ModelSource source;
+  std::string text;
+  for (int width = 1; width <= 40; ++width)
+    text += "x=1," + std::to_string(width) + (width == 10 ? " *100\n" : "\n");
+  source.settings.varying.requests = *parse_shape_trace(text);
+  auto all = known_buckets(source);
+  ASSERT_TRUE(all.ok()) << all.error().to_string();
+  ASSERT_EQ(all->shapes.size(), 40U);
+  EXPECT_EQ(all->padding, 0);
+  int measured = 0;
+  const auto chosen = choose_by_time(*all, 2, [&measured](const NamedShapes& shapes) -> Result<double> {
+    ++measured;
+    return elements_of(shapes);
+  });
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_EQ(measured, 5);
+  ASSERT_EQ(chosen->shapes.size(), 2U);
+  EXPECT_EQ(chosen->shapes[0].at("x"), (Shape{1, 10}));  // where most requests are
+  EXPECT_EQ(chosen->shapes[1].at("x"), (Shape{1, 40}));
+  EXPECT_NEAR(chosen->shares[0], 109.0 / 139, 1e-12);
+  EXPECT_GT(chosen->padding, 0);
+}
+
+TEST(RequestSizesOf, ModelsThatTakeOnlyTheirBuckets) {
+  ServedModel model;
+  model.name = "net";
+  model.inputs = {{.name = "x", .dtype = DType::kF32, .row = {8}, .row_bytes = 32, .open = {-1}}};
+  auto varying = std::make_shared<VaryingShapes>();
+  varying->buckets = {{.name = "4", .inputs = {{4}}, .outputs = {}},
+                      {.name = "8", .inputs = {{8}}, .outputs = {}}};
+  varying->refusal = "it cannot";
+  model.varying = varying;
+  EXPECT_EQ(RequestSizes::of_varying(model, {{8}})->bucket(), 1U);
+  EXPECT_EQ(RequestSizes::of_varying(model, {{4}})->bucket(), 0U);
+  const auto between = RequestSizes::of_varying(model, {{5}});
+  ASSERT_FALSE(between.ok());
+  EXPECT_EQ(between.error().message(), "model 'net': 'x' of shape 5 is none of its buckets: 4, 8; it cannot");
+}
+
+}  // namespace
+}  // namespace heddle
