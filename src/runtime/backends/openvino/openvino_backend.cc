@@ -6,7 +6,9 @@
 // inherit the affinity of the thread that first needed them. Compilation happens on an unbound thread, so
 // they may use all of the process's cores. The scheduler puts them on the idle ones, which are the cores that
 // the plan gave to this device.
+#include <algorithm>
 #include <memory>
+#include <openvino/core/model.hpp>
 #include <openvino/core/version.hpp>
 #include <sstream>
 
@@ -53,6 +55,12 @@ uint64_t cache_key(const SegmentSpec& spec, const Device& device) {
     for (const SegmentTensor& tensor : *list) hasher.text(tensor.name);
   }
   return hasher.value();
+}
+
+// Parts that ONNX Runtime computes, which OpenVINO cannot write to a file.
+bool has_regions(const ov::Model& model) {
+  const auto ops = model.get_ops();
+  return std::ranges::any_of(ops, [](const auto& op) { return op->get_type_name() == std::string_view("OnnxRegion"); });
 }
 
 struct CachePlace {
@@ -109,8 +117,7 @@ class OpenVinoSegment final : public CompiledSegment {
 
   Status run(int slot) override {
     try {
-      requests_[static_cast<size_t>(slot)].infer();
-      return {};
+      return openvino::infer(requests_[static_cast<size_t>(slot)]);
     } catch (...) {
       return current_error("running");
     }
@@ -143,6 +150,7 @@ class OpenVinoDevice final : public RuntimeDevice {
       if (auto cached = from_cache(spec, slots, place, begin)) return cached;
     }
     HEDDLE_ASSIGN_OR_RETURN(SegmentCut cut, cut_segment(spec, device_.name));
+    if (has_regions(*cut.part.model)) place.cache = nullptr;
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     try {
       ov::CompiledModel compiled = openvino::core().compile_model(

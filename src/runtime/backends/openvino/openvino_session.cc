@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "heddle/cluster/discover.h"
+#include "heddle/graph/region_faults.h"
 #include "heddle/runtime/backend.h"
 
 namespace heddle::openvino {
@@ -122,6 +123,12 @@ std::vector<std::string> other_devices() {
   } catch (...) {
     return {};  // a device whose driver fails counts as absent
   }
+}
+
+Status infer(ov::InferRequest& request) {
+  const RegionFaults faults;
+  request.infer();
+  return faults.status();
 }
 
 Status copy_inputs(ov::InferRequest& request, std::span<const TensorValue> values) {

@@ -23,6 +23,7 @@ struct Value;
 struct MemoryInfo;
 struct Allocator;
 struct ShapeInfo;
+struct TypeInfo;
 
 // The library's numbers of element types.
 inline constexpr std::pair<DType, int> kElementTypes[] = {
@@ -47,12 +48,15 @@ struct Api {
   Status* (*set_optimization)(SessionOptions*, int level) = nullptr;
   Status* (*input_count)(const Session*, size_t*) = nullptr;
   Status* (*output_count)(const Session*, size_t*) = nullptr;
+  Status* (*output_type)(const Session*, size_t, TypeInfo**) = nullptr;
   Status* (*input_name)(const Session*, size_t, Allocator*, char**) = nullptr;
   Status* (*output_name)(const Session*, size_t, Allocator*, char**) = nullptr;
   Status* (*tensor_on)(const MemoryInfo*, void* data, size_t bytes, const int64_t* shape, size_t rank,
                        int type, Value**) = nullptr;
   Status* (*is_tensor)(const Value*, int*) = nullptr;
   Status* (*data)(Value*, void**) = nullptr;
+  // The tensor's part of a type belongs to it; null if the type is no tensor.
+  Status* (*tensor_type)(const TypeInfo*, const ShapeInfo**) = nullptr;
   Status* (*element_type)(const ShapeInfo*, int*) = nullptr;
   Status* (*rank)(const ShapeInfo*, size_t*) = nullptr;
   Status* (*shape)(const ShapeInfo*, int64_t*, size_t) = nullptr;
@@ -64,6 +68,7 @@ struct Api {
   void (*release_session)(Session*) = nullptr;
   void (*release_value)(Value*) = nullptr;
   void (*release_shape_info)(ShapeInfo*) = nullptr;
+  void (*release_type)(TypeInfo*) = nullptr;
   void (*release_session_options)(SessionOptions*) = nullptr;
   Status* (*available_providers)(char*** names, int* count) = nullptr;
   Status* (*release_available_providers)(char** names, int count) = nullptr;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "heddle/base/status.h"
-#include "onnxruntime_library.h"
+#include "heddle/graph/onnxruntime_library.h"
 
 namespace heddle::onnxruntime {
 
@@ -18,6 +18,21 @@ using SessionPtr = std::unique_ptr<Session, void (*)(Session*)>;
 Result<SessionPtr> open_session(const Api& api,
                                 const std::function<heddle::Status(SessionOptions*)>& configure,
                                 const std::function<Status*(SessionOptions*, Session**)>& create);
+
+// The session's threads: the caller's and one fewer than `cores`, bound to all of these. They spin during a run only,
+// since between runs the cores may belong to something else. No cores: threads as they come.
+heddle::Status use_cores(const Api& api, SessionOptions* options, const std::vector<int>& cores);
+
+// A tensor as the library describes it. `type` is its number of the element type, 0 if it is no tensor.
+struct TensorInfo {
+  int type = 0;
+  Shape shape;           // -1: unknown; empty for a scalar and for an unknown rank
+  void* data = nullptr;  // null for a type
+};
+// The tensor in `value`, whose memory it stays.
+Result<TensorInfo> tensor_info(const Api& api, Value* value);
+// What the session infers of its output `index`.
+Result<TensorInfo> output_info(const Api& api, const Session* session, size_t index);
 
 // Inputs or outputs of a run.
 class Values {
@@ -32,6 +47,8 @@ class Values {
   void expect(size_t count);
   // A tensor on the caller's memory, which must outlive it. Unsupported if the library has no such element type.
   heddle::Status add(DType dtype, std::span<const int64_t> shape, void* data, int64_t bytes);
+  // The same by the library's number of the element type.
+  heddle::Status add_typed(int type, std::span<const int64_t> shape, void* data, int64_t bytes);
 
   size_t size() const { return list_.size(); }
   const Value* const* inputs() const { return list_.data(); }

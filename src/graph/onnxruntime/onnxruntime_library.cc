@@ -1,8 +1,9 @@
-#include "onnxruntime_library.h"
+#include "heddle/graph/onnxruntime_library.h"
 
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <regex>
 #include <type_traits>
 
 #include "heddle/base/errors.h"
@@ -18,7 +19,7 @@ struct ApiBase {
 };
 
 constexpr uint32_t kTableVersion = 5;
-constexpr int kOnlyErrors = 3;  // severity of the messages that the library logs
+constexpr int kOnlyFatal = 4;  // severity of the messages that the library logs; errors are returned
 
 Result<Api> load() {
   const auto library = find_in_wheels("onnxruntime/capi/libonnxruntime.so.*");
@@ -45,11 +46,13 @@ Result<Api> load() {
   take(api.set_inter_op_threads, 25);
   take(api.input_count, 30);
   take(api.output_count, 31);
+  take(api.output_type, 34);
   take(api.input_name, 36);
   take(api.output_name, 37);
   take(api.tensor_on, 49);
   take(api.is_tensor, 50);
   take(api.data, 51);
+  take(api.tensor_type, 55);
   take(api.element_type, 60);
   take(api.rank, 61);
   take(api.shape, 62);
@@ -60,12 +63,13 @@ Result<Api> load() {
   take(api.release_status, 93);
   take(api.release_session, 95);
   take(api.release_value, 96);
+  take(api.release_type, 98);
   take(api.release_shape_info, 99);
   take(api.release_session_options, 100);
   take(api.available_providers, 125);
   take(api.release_available_providers, 126);
   take(api.set_entry, 130);
-  HEDDLE_RETURN_IF_ERROR(checked(api, api.create_env(kOnlyErrors, "heddle", &api.env), "starting"));
+  HEDDLE_RETURN_IF_ERROR(checked(api, api.create_env(kOnlyFatal, "heddle", &api.env), "starting"));
   HEDDLE_RETURN_IF_ERROR(checked(api, api.cpu_memory(kArenaAllocator, kDefaultMemory, &api.host_memory),
                                  "describing the host's memory"));
   return api;
@@ -84,6 +88,10 @@ heddle::Status checked(const Api& api, Status* status, const std::string& doing)
   std::string message = api.error_message(status);
   api.release_status(status);
   std::replace(message.begin(), message.end(), '\n', ' ');
+  // Places in the library's sources: file, line and function.
+  static const std::regex place("/onnxruntime_src/[^ ]+ [^)]*\\) (const )?");
+  message = std::regex_replace(message, place, "");
+  message.erase(message.find_last_not_of(' ') + 1);
   return unsupported("ONNX Runtime failed at " + doing + ": " + message);
 }
 
