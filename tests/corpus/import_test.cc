@@ -38,14 +38,17 @@ bool has_regions(const Graph& graph) {
 
 using Values = std::map<TensorId, ov::Tensor>;
 
-std::string differences(const CorpusCase& c, const Model& model, const Values& results, const Values* others) {
+std::string differences(const CorpusCase& c, const Model& model, const Values& results,
+                        const Values* others) {
   std::string text;
   const auto outputs = model.graph()->outputs();
   for (size_t o = 0; o < outputs.size(); ++o) {
-    const auto expected =
-        others != nullptr ? others->at(outputs[o]) : read_tensor(c.folder + "/set_0_output_" + std::to_string(o) + ".pb");
+    const auto expected = others != nullptr
+                              ? others->at(outputs[o])
+                              : read_tensor(c.folder + "/set_0_output_" + std::to_string(o) + ".pb");
     if (!expected) continue;  // of a type that the corpus's reader does not know
-    const double slack = expected.get_element_type().bitwidth() < 32 && expected.get_element_type().is_real() ? 20 : 1;
+    const double slack =
+        expected.get_element_type().bitwidth() < 32 && expected.get_element_type().is_real() ? 20 : 1;
     text += difference(results.at(outputs[o]), expected, slack * 1e-3, slack * 1e-5);
   }
   return text;
@@ -122,7 +125,8 @@ TEST_P(CorpusShard, EachModelLoadsOrIsRefusedWithPlaceAndReason) {
     EXPECT_NE(model.error().code(), Code::kInternal) << c.name << ": " << model.error().to_string();
   }
   std::printf(
-      "corpus shard %d of %d: %d load (%d with values of inputs; %d with parts that ONNX Runtime runs, of which %d were "
+      "corpus shard %d of %d: %d load (%d with values of inputs; %d with parts that ONNX Runtime runs, of "
+      "which %d were "
       "compared), %d are refused\n",
       GetParam() + 1, kShards, loaded, with_values, regions, compared, refused);
 }

@@ -124,8 +124,9 @@ std::vector<std::string> notes_about(const internal::ReadModel& read, const Grap
     notes.push_back("the first dimension of " + join_names(read.assumed) +
                     " is not given: batch size 1 is assumed (--batch or --shape sets another)");
   if (!read.by_run.empty())
-    notes.push_back("sizes of " + join_names(read.by_run) +
-                    " were found by running the model on sample inputs: a request that gives other sizes is refused");
+    notes.push_back(
+        "sizes of " + join_names(read.by_run) +
+        " were found by running the model on sample inputs: a request that gives other sizes is refused");
   for (const auto& s : read.sized) {
     const Tensor& output = graph.tensor(graph.outputs()[s.output]);
     notes.push_back("the size of output " + quote_text(output.name) + " depends on data: it is at most " +

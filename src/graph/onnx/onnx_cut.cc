@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/strong_components.h"
 #include "heddle/base/errors.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
@@ -12,7 +13,6 @@
 #include "model_impl.h"
 #include "onnx_file.h"
 #include "onnx_part.h"
-#include "core/strong_components.h"
 
 namespace heddle {
 
@@ -53,10 +53,7 @@ Error has_changed(const std::string& path) {
 
 class OnnxCutter {
  public:
-  explicit OnnxCutter(const OnnxParts::File& file)
-      : model_(file.model),
-        onnx_(file.onnx),
-        index_(file) {
+  explicit OnnxCutter(const OnnxParts::File& file) : model_(file.model), onnx_(file.onnx), index_(file) {
     part_.nodes.resize(onnx_.graph.nodes.size());
     part_.initializers.resize(onnx_.graph.initializers.size());
   }

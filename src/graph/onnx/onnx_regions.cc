@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/strong_components.h"
 #include "heddle/base/content_hash.h"
 #include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
@@ -13,7 +14,6 @@
 #include "onnx_part.h"
 #include "onnxruntime/found_values.h"
 #include "openvino_reader.h"
-#include "core/strong_components.h"
 
 namespace heddle::internal {
 namespace {
@@ -40,7 +40,8 @@ Shape dims_of(const ov::PartialShape& shape) {
 }
 
 int64_t bytes_of(const OnnxTensor& t) {
-  return static_cast<int64_t>(t.raw.size()) + 4 * (t.floats + t.int32s) + 8 * (t.int64s + t.doubles + t.uint64s);
+  return static_cast<int64_t>(t.raw.size()) + 4 * (t.floats + t.int32s) +
+         8 * (t.int64s + t.doubles + t.uint64s);
 }
 
 // Of the tensors in the node's attributes and subgraphs.
@@ -96,7 +97,8 @@ class RegionMaker {
       add_read_names(graph_.nodes[i], names);
       std::unordered_set<std::string_view> seen;
       for (const auto name : names) {
-        const bool outer = producers_.contains(name) || initializers_.contains(name) || inputs_.contains(name);
+        const bool outer =
+            producers_.contains(name) || initializers_.contains(name) || inputs_.contains(name);
         if (!outer || !seen.insert(name).second) continue;
         reads_[i].push_back(name);
         readers_[name].push_back(i);
@@ -268,8 +270,7 @@ class RegionMaker {
         part.inputs.push_back(onnx_typed_value(value, program->inputs.back().type, nullptr));
       }
       for (const auto value : region.outputs) {
-        if (!fits(value))
-          return other_type("output", value, known_.at(value).value.type);
+        if (!fits(value)) return other_type("output", value, known_.at(value).value.type);
         program->outputs.push_back(known_.at(value).value);
         part.outputs.push_back(name_only(value));
       }
@@ -292,9 +293,9 @@ class RegionMaker {
       if (!bits && !node.op_type.starts_with("TreeEnsemble") && node.op_type != "LabelEncoder") continue;
       for (const auto* list : {&program.inputs, &program.outputs})
         for (const auto& value : *list)
-          if (const auto type = region_type(value.type); type == ov::element::f64 || type == ov::element::u64 ||
-                                                         type == ov::element::u32 ||
-                                                         (bits && type == ov::element::i64))
+          if (const auto type = region_type(value.type);
+              type == ov::element::f64 || type == ov::element::u64 || type == ov::element::u32 ||
+              (bits && type == ov::element::i64))
             return unsupported(node_text(node) + ": needs all digits of " + quote_text(value.name) + " (" +
                                type.get_type_name() +
                                "), but OpenVINO keeps 32 bits; export the model with f32 or i32 there");
@@ -340,8 +341,8 @@ class RegionMaker {
     for (size_t i = 0; i < messages.size(); ++i) {
       const OnnxValue& value = values[i];
       const int64_t bytes = onnx_type_of(DType::kU8);
-      const bool other = value.elem_type != bytes &&
-                         region_type(static_cast<int>(value.elem_type)) == ov::element::u8;
+      const bool other =
+          value.elem_type != bytes && region_type(static_cast<int>(value.elem_type)) == ov::element::u8;
       if (other)
         written.message(field, onnx_typed_value(value.name, bytes, value.has_shape ? &value.dims : nullptr));
       else

@@ -153,7 +153,8 @@ Status check_openvino_types(const OnnxGraph& graph) {
   const auto check = [](const auto& list, const char* what, auto type_of) -> Status {
     for (const auto& item : list) {
       const int64_t type = type_of(item);
-      if (type > 0 && type < static_cast<int64_t>(kTypes.size()) && !kTypes[static_cast<size_t>(type)].supported)
+      if (type > 0 && type < static_cast<int64_t>(kTypes.size()) &&
+          !kTypes[static_cast<size_t>(type)].supported)
         return unsupported(std::string(what) + " " + quote_text(item.name) + ": element type " +
                            element_type_name(type) + " is not supported by OpenVINO");
     }

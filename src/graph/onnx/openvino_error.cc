@@ -113,7 +113,8 @@ Unconverted unconverted_in(const std::string& what) {
   const size_t start = rule + kNoRule.size();
   std::istringstream list(what.substr(start, what.find('\n', start) - start));
   for (std::string name; std::getline(list, name, ',');) {
-    const auto type = operator_name(std::string_view(name).substr(std::min(name.size(), name.find_first_not_of(' '))));
+    const auto type =
+        operator_name(std::string_view(name).substr(std::min(name.size(), name.find_first_not_of(' '))));
     found.operators.emplace_back(type);
   }
   return found;

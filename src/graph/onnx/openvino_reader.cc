@@ -40,7 +40,8 @@ void know_regions(ov::frontend::FrontEnd& frontend, const ReadSource& source) {
   for (size_t i = 0; i < source.regions.size(); ++i) {
     const auto convert = [program = source.regions[i]](const ov::frontend::NodeContext& node) {
       ov::OutputVector inputs;
-      for (int at = 0; at < static_cast<int>(node.get_input_size()); ++at) inputs.push_back(node.get_input(at));
+      for (int at = 0; at < static_cast<int>(node.get_input_size()); ++at)
+        inputs.push_back(node.get_input(at));
       return region_outputs(inputs, program);
     };
     frontend.add_extension(std::make_shared<ov::frontend::ConversionExtension>(

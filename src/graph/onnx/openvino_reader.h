@@ -16,7 +16,7 @@
 
 namespace heddle::internal {
 
-// Nodes of an ONNX file that OpenVINO does not import become regions, which ONNX Runtime computes (onnx_regions.cc).
+// Nodes of an ONNX file that OpenVINO does not import become regions that ONNX Runtime computes (onnx_regions.cc).
 // Operators of the rewritten file: this text and the region's number.
 inline constexpr const char* kRegionOperator = "HeddleRegion";
 
@@ -39,8 +39,8 @@ struct ReadModel {
   std::vector<std::string> by_run;  // as in OnnxRegions
 };
 
-// What is read: the file `path` or, if not null, `skeleton`: onnx_skeleton() of that file, its inlined form, or the file
-// with these regions.
+// What is read: the file `path` or, if not null, `skeleton`: onnx_skeleton() of that file, its inlined form, or the
+// file with these regions.
 struct ReadSource {
   const std::string& path;
   const OnnxModel* onnx = nullptr;  // the file's structure, null for other formats
@@ -58,7 +58,8 @@ struct Unconverted {
 // Names inputs and outputs, sets the dimensions given by `options`, and folds values that depend on shapes alone. On
 // success every type and every input's shape is known, and all shapes that follow from those; errors name the input or
 // op. Throws nothing.
-Result<ReadModel> read_openvino(const ReadSource& source, const ImportOptions& options, Unconverted& unconverted);
+Result<ReadModel> read_openvino(const ReadSource& source, const ImportOptions& options,
+                                Unconverted& unconverted);
 
 // The same; nodes that OpenVINO does not convert become regions. `content` is null for other formats than ONNX;
 // `one_file`: all weights lie in it (read_regions.cc).

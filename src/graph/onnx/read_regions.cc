@@ -1,6 +1,5 @@
 // Reads a model by OpenVINO, with regions for the nodes that it does not convert.
 #include <algorithm>
-
 #include <optional>
 
 #include "heddle/base/errors.h"
@@ -60,7 +59,8 @@ class Chooser {
   bool add(const Unconverted& unconverted, bool by_operator) {
     std::vector<std::string> operators = unconverted.operators;
     bool changed = choose([&](const OnnxNode& node) {
-      const bool named = std::ranges::any_of(unconverted.nodes, [&](const auto& n) { return is_or_has(node, n); });
+      const bool named =
+          std::ranges::any_of(unconverted.nodes, [&](const auto& n) { return is_or_has(node, n); });
       if (named && by_operator) operators.emplace_back(node.op_type);
       return named;
     });
@@ -75,27 +75,31 @@ class Chooser {
   std::vector<bool> chosen_;
 };
 
-// What neither engine computes as ONNX defines it (the corpus's reference outputs show it): a Resize with aligned corners
-// where the size is rounded, and a MaxUnpool with a size of its own, which only ONNX Runtime has.
+// What neither engine computes as ONNX defines it (the corpus's reference outputs show it): a Resize with aligned
+// corners if the size is rounded, and a MaxUnpool with a size of its own, which only ONNX Runtime has.
 Status check_standard(const OnnxGraph& graph, const InputValues& values) {
   for (const OnnxNode& node : graph.nodes) {
     if (node.op_type == "MaxUnpool" && node.inputs.size() > 2 && !node.inputs[2].empty())
-      return unsupported(node_text(node) +
-                         ": OpenVINO does not have it, and ONNX Runtime computes output_shape otherwise than ONNX "
-                         "defines it; export the model without it");
+      return unsupported(
+          node_text(node) +
+          ": OpenVINO does not have it, and ONNX Runtime computes output_shape otherwise than ONNX "
+          "defines it; export the model without it");
     const OnnxAttribute* mode = node.attribute("coordinate_transformation_mode");
-    if (node.op_type != "Resize" || mode == nullptr || mode->s != "align_corners" || node.inputs.size() < 3) continue;
+    if (node.op_type != "Resize" || mode == nullptr || mode->s != "align_corners" || node.inputs.size() < 3)
+      continue;
     const auto scales = values.find(std::string(node.inputs[2]));
     if (scales != values.end() && std::ranges::any_of(scales->second, [](double s) { return s < 1; }))
-      return unsupported(node_text(node) +
-                         ": OpenVINO and ONNX Runtime compute align_corners with scales below 1 otherwise than "
-                         "ONNX defines it; export the model with sizes");
+      return unsupported(
+          node_text(node) +
+          ": OpenVINO and ONNX Runtime compute align_corners with scales below 1 otherwise than "
+          "ONNX defines it; export the model with sizes");
   }
   return {};
 }
 
 Error by_neither(const Error& openvino, const Error& onnxruntime) {
-  return Error(openvino.code(), openvino.message() + "; as a part that ONNX Runtime runs: " + onnxruntime.message());
+  return Error(openvino.code(),
+               openvino.message() + "; as a part that ONNX Runtime runs: " + onnxruntime.message());
 }
 
 }  // namespace
@@ -125,8 +129,8 @@ Result<ReadModel> read_with_regions(const ReadSource& source, const ImportOption
     auto regions = make_regions(*content, options, chooser->chosen());
     if (!regions && !first) return regions.error();
     if (!regions) return by_neither(*first, regions.error());
-    auto read = read_openvino({source.path, source.onnx, &regions->bytes, regions->programs}, options,
-                              unconverted);
+    auto read =
+        read_openvino({source.path, source.onnx, &regions->bytes, regions->programs}, options, unconverted);
     if (read) {
       read->by_run = std::move(regions->by_run);
       return read;

@@ -64,17 +64,16 @@ class Finder {
 
   Result<std::vector<FoundValue>> find(const std::string& bytes) {
     auto session = onnxruntime::open_session(
-                      api_,
-                      [&](onnxruntime::SessionOptions* options) -> Status {
-                        // One thread: a forked child has no others.
-                        HEDDLE_RETURN_IF_ERROR(onnxruntime::use_cores(api_, options, {0}));
-                        return onnxruntime::checked(
-                            api_, api_.set_optimization(options, kWithoutOptimization), "setting options");
-                      },
-                      [&](onnxruntime::SessionOptions* options, onnxruntime::Session** session) {
-                        return api_.create_session_from_bytes(api_.env, bytes.data(), bytes.size(), options,
-                                                              session);
-                      });
+        api_,
+        [&](onnxruntime::SessionOptions* options) -> Status {
+          // One thread: a forked child has no others.
+          HEDDLE_RETURN_IF_ERROR(onnxruntime::use_cores(api_, options, {0}));
+          return onnxruntime::checked(api_, api_.set_optimization(options, kWithoutOptimization),
+                                      "setting options");
+        },
+        [&](onnxruntime::SessionOptions* options, onnxruntime::Session** session) {
+          return api_.create_session_from_bytes(api_.env, bytes.data(), bytes.size(), options, session);
+        });
     if (!session) return unsupported(session.error().message() + "; export the model with other operators");
     session_ = std::move(*session);
     HEDDLE_RETURN_IF_ERROR(infer());
@@ -107,15 +106,15 @@ class Finder {
       for (const auto& input : inputs_) {
         auto& tensor = tensors.emplace_back(sample(input, run, random));
         const Shape shape(tensor.get_shape().begin(), tensor.get_shape().end());
-        HEDDLE_RETURN_IF_ERROR(values.add_typed(input.type, shape, tensor.data(),
-                                                static_cast<int64_t>(tensor.get_byte_size())));
+        HEDDLE_RETURN_IF_ERROR(
+            values.add_typed(input.type, shape, tensor.data(), static_cast<int64_t>(tensor.get_byte_size())));
       }
       results.expect(outputs.size());
-      Status done = onnxruntime::checked(
-          api_,
-          api_.run(session_.get(), nullptr, inputs.data(), values.inputs(), values.size(), outputs.data(),
-                   outputs.size(), results.outputs()),
-          "a run on sample inputs, which shows sizes that inference leaves open");
+      Status done =
+          onnxruntime::checked(api_,
+                               api_.run(session_.get(), nullptr, inputs.data(), values.inputs(),
+                                        values.size(), outputs.data(), outputs.size(), results.outputs()),
+                               "a run on sample inputs, which shows sizes that inference leaves open");
       if (done.ok())
         HEDDLE_RETURN_IF_ERROR(learn(results, ended++ == 0));
       else

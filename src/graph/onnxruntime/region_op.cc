@@ -45,10 +45,10 @@ void convert(const ov::Tensor& from, ov::Tensor& to) {
 
 ov::element::Type region_type(int onnx_type) {
   static const std::map<int, ov::element::Type> known = {
-      {1, ov::element::f32},  {2, ov::element::u8},  {3, ov::element::i8},   {4, ov::element::u16},
-      {5, ov::element::i16},  {6, ov::element::i32}, {7, ov::element::i64},  {9, ov::element::boolean},
-      {10, ov::element::f16}, {11, ov::element::f64}, {12, ov::element::u32}, {13, ov::element::u64},
-      {16, ov::element::bf16}, {18, ov::element::u8}, {20, ov::element::u8}};
+      {1, ov::element::f32},   {2, ov::element::u8},   {3, ov::element::i8},   {4, ov::element::u16},
+      {5, ov::element::i16},   {6, ov::element::i32},  {7, ov::element::i64},  {9, ov::element::boolean},
+      {10, ov::element::f16},  {11, ov::element::f64}, {12, ov::element::u32}, {13, ov::element::u64},
+      {16, ov::element::bf16}, {18, ov::element::u8},  {20, ov::element::u8}};
   const auto it = known.find(onnx_type);
   return it == known.end() ? ov::element::dynamic : it->second;
 }
@@ -116,25 +116,25 @@ Status OnnxRegion::run(ov::TensorVector& outputs, const ov::TensorVector& inputs
     }
     converted.push_back(tensor);
     const std::vector<int64_t> shape(tensor.get_shape().begin(), tensor.get_shape().end());
-    HEDDLE_RETURN_IF_ERROR(values.add_typed(input.type, shape, tensor.data(),
-                                            static_cast<int64_t>(tensor.get_byte_size())));
+    HEDDLE_RETURN_IF_ERROR(
+        values.add_typed(input.type, shape, tensor.data(), static_cast<int64_t>(tensor.get_byte_size())));
     input_names.push_back(input.name.c_str());
   }
   for (const auto& output : program_->outputs) output_names.push_back(output.name.c_str());
   results.expect(output_names.size());
-  HEDDLE_RETURN_IF_ERROR(
-      onnxruntime::checked(*api,
-                           api->run(const_cast<onnxruntime::Session*>(session), nullptr, input_names.data(),
-                                    values.inputs(), values.size(), output_names.data(), output_names.size(),
-                                    results.outputs()),
-                           "running"));
+  HEDDLE_RETURN_IF_ERROR(onnxruntime::checked(
+      *api,
+      api->run(const_cast<onnxruntime::Session*>(session), nullptr, input_names.data(), values.inputs(),
+               values.size(), output_names.data(), output_names.size(), results.outputs()),
+      "running"));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const RegionValue& wanted = program_->outputs[i];
     HEDDLE_ASSIGN_OR_RETURN(const TensorInfo tensor, onnxruntime::tensor_info(*api, results[i]));
     const ov::Shape shape(tensor.shape.begin(), tensor.shape.end());
     if (tensor.type != wanted.type || !wanted.shape.compatible(shape))
-      return invalid_input("its output " + quote_text(wanted.name) + " has the shape " + shape_text(tensor.shape) +
-                           ", but the model was imported with " + wanted.shape.to_string() +
+      return invalid_input("its output " + quote_text(wanted.name) + " has the shape " +
+                           shape_text(tensor.shape) + ", but the model was imported with " +
+                           wanted.shape.to_string() +
                            ", which sample inputs gave; the plan holds for inputs that give this size");
     outputs[i].set_shape(shape);
     convert(ov::Tensor(region_type(tensor.type), shape, tensor.data), outputs[i]);
@@ -150,7 +150,8 @@ bool OnnxRegion::evaluate(ov::TensorVector& outputs, const ov::TensorVector& inp
   return true;
 }
 
-ov::OutputVector region_outputs(const ov::OutputVector& inputs, std::shared_ptr<const RegionProgram> program) {
+ov::OutputVector region_outputs(const ov::OutputVector& inputs,
+                                std::shared_ptr<const RegionProgram> program) {
   const auto region = std::make_shared<OnnxRegion>(inputs, std::move(program));
   ov::OutputVector outputs = region->outputs();
   for (size_t i = 0; i < outputs.size(); ++i) {

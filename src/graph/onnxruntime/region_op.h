@@ -16,8 +16,8 @@ namespace heddle::internal {
 // A value at the border of a region.
 struct RegionValue {
   std::string name;
-  int type = 0;             // ONNX's number of the element type
-  ov::PartialShape shape;   // a dimension is open if it differed between runs
+  int type = 0;            // ONNX's number of the element type
+  ov::PartialShape shape;  // a dimension is open if it differed between runs
 };
 
 // What a region computes. Immutable.

@@ -131,7 +131,8 @@ class OnnxRuntimeWhole final : public WholeEngine {
       std::memcpy(copy.data.get(), tensor.data, static_cast<size_t>(copy.bytes));
       return copy;
     }
-    return unsupported("an output of ONNX Runtime has the unknown element type " + std::to_string(tensor.type));
+    return unsupported("an output of ONNX Runtime has the unknown element type " +
+                       std::to_string(tensor.type));
   }
 
   const Api& api_;

@@ -60,7 +60,8 @@ uint64_t cache_key(const SegmentSpec& spec, const Device& device) {
 // Parts that ONNX Runtime computes, which OpenVINO cannot write to a file.
 bool has_regions(const ov::Model& model) {
   const auto ops = model.get_ops();
-  return std::ranges::any_of(ops, [](const auto& op) { return op->get_type_name() == std::string_view("OnnxRegion"); });
+  return std::ranges::any_of(
+      ops, [](const auto& op) { return op->get_type_name() == std::string_view("OnnxRegion"); });
 }
 
 struct CachePlace {
