@@ -1,13 +1,10 @@
 #include "heddle/serve/fleet_control.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "fleet_state.h"
@@ -79,7 +76,7 @@ class Control final : public FleetControl {
 
   Status start(const Fleet& fleet, const FleetPlan& plan) {
     HEDDLE_RETURN_IF_ERROR(state_.begin({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}));
-    worker_ = std::thread([this] { work(); });
+    worker_ = Thread([this] { work(); });
     return {};
   }
 
@@ -245,7 +242,7 @@ class Control final : public FleetControl {
         continue;
       }
       if (jobs_.empty()) {
-        changed_.wait_for(lock, std::chrono::duration<double>(next_look_s - seconds_from_ns(live_now())));
+        changed_.wait_until(lock, ns_from_us(next_look_s * 1e6));
         continue;
       }
       const Job job = std::move(jobs_.front());
@@ -259,9 +256,9 @@ class Control final : public FleetControl {
   InferService& service_;
   const FleetControlOptions options_;
   FleetState state_;  // changed by worker_, and by start() before
-  std::thread worker_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  Thread worker_;
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
   std::deque<Job> jobs_;
   bool quit_ = false;
 };

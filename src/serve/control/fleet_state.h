@@ -9,6 +9,7 @@
 #include "block_corrections.h"
 #include "drift_watch.h"
 #include "heddle/base/json.h"
+#include "heddle/base/sync.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/fleet_control.h"
 #include "plan_log.h"
@@ -79,7 +80,7 @@ class FleetState {
   std::vector<Drift> causes_;
   PlanLog log_;
   bool begun_ = false;
-  mutable std::mutex mutex_;  // held to change what follows, and by other threads to read it
+  mutable Mutex mutex_;  // held to change what follows, and by other threads to read it
   Served served_;
   std::vector<PoolRatio> ratios_;
 };

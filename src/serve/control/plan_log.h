@@ -11,6 +11,7 @@
 #include "drift_watch.h"
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
+#include "heddle/base/sync.h"
 
 namespace heddle {
 
@@ -40,7 +41,7 @@ class PlanLog {
 
  private:
   const Print print_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards what follows
   std::deque<Json> entries_;
   uint64_t counts_[kPlanEvents] = {};
 };
