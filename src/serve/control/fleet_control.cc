@@ -74,8 +74,8 @@ class Control final : public FleetControl {
     service_.set_more_metrics(nullptr);
   }
 
-  Status start(const Fleet& fleet, const FleetPlan& plan) {
-    HEDDLE_RETURN_IF_ERROR(state_.begin({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}));
+  Status start(Served first, const Json& changes) {
+    HEDDLE_RETURN_IF_ERROR(state_.begin(std::move(first), changes));
     worker_ = Thread([this] { work(); });
     return {};
   }
@@ -269,7 +269,17 @@ Result<std::unique_ptr<FleetControl>> FleetControl::create(InferService& service
                                                            const FleetPlan& plan,
                                                            const FleetControlOptions& options) {
   auto control = std::make_unique<Control>(service, options);
-  HEDDLE_RETURN_IF_ERROR(control->start(fleet, plan));
+  HEDDLE_RETURN_IF_ERROR(
+      control->start({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}, Json::array()));
+  return std::unique_ptr<FleetControl>(std::move(control));
+}
+
+Result<std::unique_ptr<FleetControl>> FleetControl::resume(InferService& service, const std::string& saved,
+                                                           const FleetControlOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const Json json, parse_json(saved, {64, int64_t{64} << 20}));
+  HEDDLE_ASSIGN_OR_RETURN(auto served, served_from_json(json));
+  auto control = std::make_unique<Control>(service, options);
+  HEDDLE_RETURN_IF_ERROR(control->start(std::move(served), json.value("changes", Json::array())));
   return std::unique_ptr<FleetControl>(std::move(control));
 }
 

@@ -35,6 +35,8 @@ class PlanLog {
   // The newest last: [{"at", "what", "text", ..}], "at" in UTC, "what" one of "asked", "drift", "kept",
   // "rolled back", "refused".
   Json entries() const;
+  // Entries that a server before this one had, which come first; others than objects are left out.
+  void continue_from(const Json& entries);
   uint64_t count(PlanEvent event) const;
   // Counters of all events, and the ratios that are given.
   std::string metrics(std::span<const PoolRatio> ratios) const;

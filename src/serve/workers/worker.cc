@@ -88,13 +88,16 @@ class WorkerCalls final : public WorkerCalled {
   }
 
  private:
-  // The newest server has the worker. Whatever runs for the one before is forgotten.
+  // The newest server has the worker. Whatever runs for the one before is forgotten. A server that was replaced as the
+  // leader comes too late, even when the new one has no session yet.
   bool admit(WorkerSession& next) {
     std::shared_ptr<WorkerSession> old;
     {
       const std::lock_guard lock(mutex_);
+      if (term_of(next.epoch()) < newest_term_) return false;
       if (current_ && current_->open() && !current_->is_silent() && current_->epoch() >= next.epoch())
         return false;
+      newest_term_ = term_of(next.epoch());
       old = std::move(current_);
       current_ = next.shared_from_this();
     }
@@ -109,6 +112,7 @@ class WorkerCalls final : public WorkerCalled {
   WorkerResources& resources_;
   mutable Mutex mutex_;
   std::shared_ptr<WorkerSession> current_;
+  uint64_t newest_term_ = 0;  // of all sessions so far
 };
 
 class WorkerProcess final : public Worker {

@@ -103,7 +103,9 @@ void BusWorkerPool::seen(const BusEntry& event) {
     ++m.sessions;
     ++open_sessions_;
   }
-  fresh->begin(static_cast<uint64_t>(wall_ns()), options_.lease_s);
+  const uint64_t epoch =
+      options_.term > 0 ? epoch_of(options_.term, sessions_) : static_cast<uint64_t>(wall_ns());
+  fresh->begin(epoch, options_.lease_s);
   ping(*fresh);
 }
 
