@@ -3,9 +3,9 @@
 
 Usage: try_standby.py HEDDLE [--runs N] [--how kill|stop] [--lease S]
 
-Two servers share a folder, and one worker announces itself to both. A load of 30 requests/s for 8 s sends requests again
-to the standby. After 3 s the leader gets SIGKILL or SIGSTOP. Printed are the time until the standby is ready and what
-became of the requests.
+Two servers share a folder, and one worker announces itself to both. A load of 30 requests/s for 8 s sends requests
+again to the standby. After 3 s the leader gets SIGKILL or SIGSTOP. Printed are the time until the standby is ready and
+what became of the requests.
 """
 
 import argparse

@@ -7,11 +7,11 @@
 #include <thread>
 
 #include "heddle/serve/load.h"
-#include "heddle/serve/shared_store.h"
 #include "nats_server.h"
 #include "serve_process.h"
 #include "standby/leadership.h"
 #include "standby/server_state.h"
+#include "standby/shared_store.h"
 
 namespace heddle {
 namespace {
@@ -103,7 +103,8 @@ TEST_F(LeadershipTest, AStoreThatIsAwayEndsNoTerm) {
   const auto a = server("a");
   ASSERT_TRUE(leads(*a));
   std::atomic<int> away = 0, back = 0;
-  a->keep([](const std::string&) { FAIL(); }, [&](const std::string& error) { ++(error.empty() ? back : away); });
+  a->keep([](const std::string&) { FAIL(); },
+          [&](const std::string& error) { ++(error.empty() ? back : away); });
   store_->away = true;
   EXPECT_TRUE(eventually([&] { return away == 1; }));
   store_->away = false;
@@ -193,17 +194,17 @@ TEST(ServerStates, AStateIsOfOneFleetFileAndOfOneLeader) {
 // A server, its standby and a worker that announces itself to both.
 class StandbyProgram : public testing::Test {
  protected:
-  void SetUp() override {
-    std::ofstream(folder_.file("fleet.json")) << to_json(front_and_back(2)).dump();
-  }
+  void SetUp() override { std::ofstream(folder_.file("fleet.json")) << to_json(front_and_back(2)).dump(); }
   std::unique_ptr<Process> server(int number) const {
     const int base = own_port() + 10 * number;
     return std::make_unique<Process>(std::vector<std::string>{
-        HEDDLE_PROGRAM, "serve", folder_.file("fleet.json"), "--port", std::to_string(base), "--grpc-port", "0",
-        "--worker-port", std::to_string(base + 1), "--lease", "0.5", "--state", folder_.file("state"), "--name",
-        "server-" + std::to_string(number), "--json", "--quiet", "--drain", "1"});
+        HEDDLE_PROGRAM, "serve", folder_.file("fleet.json"), "--port", std::to_string(base), "--grpc-port",
+        "0", "--worker-port", std::to_string(base + 1), "--lease", "0.5", "--state", folder_.file("state"),
+        "--name", "server-" + std::to_string(number), "--json", "--quiet", "--drain", "1"});
   }
-  static std::string address(int number) { return "127.0.0.1:" + std::to_string(own_port() + 10 * number + 1); }
+  static std::string address(int number) {
+    return "127.0.0.1:" + std::to_string(own_port() + 10 * number + 1);
+  }
   static LoadTarget target(int number) {
     LoadTarget target;
     target.host = "127.0.0.1";
@@ -216,9 +217,9 @@ class StandbyProgram : public testing::Test {
   }
   static bool ready(int number) { return status_of(number, "/v2/health/ready") == 200; }
   std::unique_ptr<Process> worker() const {
-    return std::make_unique<Process>(std::vector<std::string>{
-        HEDDLE_PROGRAM, "worker", "--connect", address(0), "--connect", address(1), "--devices",
-        "front=2,back=2", "--name", "w", "--quiet"});
+    return std::make_unique<Process>(
+        std::vector<std::string>{HEDDLE_PROGRAM, "worker", "--connect", address(0), "--connect", address(1),
+                                 "--devices", "front=2,back=2", "--name", "w", "--quiet"});
   }
   const ServeFolder folder_;
 };

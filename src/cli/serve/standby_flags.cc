@@ -10,9 +10,10 @@
 namespace heddle::cli {
 
 void StandbyFlags::declare(Command& command) {
-  command.option("--state", state,
-                 "fleet: keep the plan in use in this folder, or on nats://HOST:PORT, for a standby: of several "
-                 "servers with the same --state one serves, and the next one takes over when it ends");
+  command.option(
+      "--state", state,
+      "fleet: keep the plan in use in this folder, or on nats://HOST:PORT, for a standby: of several "
+      "servers with the same --state one serves, and the next one takes over when it ends");
   command.option("--name", name, "with --state: this server's name for people (default: host and process)");
 }
 
@@ -38,32 +39,31 @@ void answer_as_standby(const Succession& succession, const HttpHead& head, const
                                             : "this server is a standby; '" + leader + "' leads"));
 }
 
-Result<std::unique_ptr<FleetControl>> begin_fleet(const FleetPaths& paths, InferService& service,
-                                                  const Fleet& fleet, FleetControlOptions options,
-                                                  Succession* succession, const Invocation& invocation) {
+Result<FirstPlan> first_plan(const FleetPaths& paths, const Fleet& fleet, Succession* succession,
+                             const Invocation& invocation) {
+  FirstPlan first;
   if (succession != nullptr) {
     const auto hash = [path = paths.fleet]() -> Result<uint64_t> {
       HEDDLE_ASSIGN_OR_RETURN(const std::string text, read_file(path));
       return content_hash(text);
     };
-    options.save = [succession, hash](const std::string& state) -> Status {
+    first.save = [succession, hash](const std::string& state) -> Status {
       HEDDLE_ASSIGN_OR_RETURN(const uint64_t of_file, hash());
       return succession->save(of_file, state);
     };
     HEDDLE_ASSIGN_OR_RETURN(const uint64_t of_file, hash());
-    HEDDLE_ASSIGN_OR_RETURN(const std::string saved, succession->saved_state(of_file));
-    if (!saved.empty()) return FleetControl::resume(service, saved, options);
+    HEDDLE_ASSIGN_OR_RETURN(first.saved, succession->saved_state(of_file));
+    if (!first.saved.empty()) return first;
   }
-  FleetPlan plan;
   if (paths.plan.empty()) {
     FleetPlanOptions planning;
     planning.deadline = Deadline::never(invocation.cancel);
     planning.progress = invocation.progress;
-    HEDDLE_ASSIGN_OR_RETURN(plan, plan_fleet(fleet, "auto", planning));
+    HEDDLE_ASSIGN_OR_RETURN(first.plan, plan_fleet(fleet, "auto", planning));
   } else {
-    HEDDLE_ASSIGN_OR_RETURN(plan, read_fleet_plan(paths.plan, fleet));
+    HEDDLE_ASSIGN_OR_RETURN(first.plan, read_fleet_plan(paths.plan, fleet));
   }
-  return FleetControl::create(service, fleet, plan, options);
+  return first;
 }
 
 Status wait_to_lead(Succession& succession, const CancelToken& cancel) {

@@ -1,6 +1,7 @@
 // The flags of `heddle serve FLEET` for a server that another one can replace.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,10 +27,15 @@ void answer_as_standby(const Succession& succession, const HttpHead& head, const
 struct FleetPaths {
   std::string fleet, plan;  // plan "": it is made here
 };
-// Serves the plan that another server left, or one that is made or read here. `succession` may be null.
-Result<std::unique_ptr<FleetControl>> begin_fleet(const FleetPaths& paths, InferService& service,
-                                                  const Fleet& fleet, FleetControlOptions options,
-                                                  Succession* succession, const Invocation& invocation);
+// What another server left, or a plan that is made or read here.
+struct FirstPlan {
+  std::string saved;  // for FleetControl::resume(); "": `plan` is the first one
+  FleetPlan plan;
+  std::function<Status(const std::string& state)> save;  // for FleetControlOptions
+};
+// `succession` may be null: then nothing is kept.
+Result<FirstPlan> first_plan(const FleetPaths& paths, const Fleet& fleet, Succession* succession,
+                             const Invocation& invocation);
 
 // Waits until this server leads, and says so where it has to wait.
 Status wait_to_lead(Succession& succession, const CancelToken& cancel);

@@ -209,6 +209,9 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     for (const auto& m : fleet.models) us = std::min(us, m.slo_us * o.clock * kGuardShare);
     plane.dispatch.guard_ns = ns_from_us(us);
   }
+  HEDDLE_ASSIGN_OR_RETURN(const auto first,
+                          first_plan({o.what.front(), o.plan}, fleet, succession, invocation));
+  options.save = first.save;
   options.plane = plane;
   options.clock = o.clock;
   if (only_timed == nullptr) {
@@ -226,7 +229,8 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     options.wait_s = o.workers.wait_s;
     options.cancel = invocation.cancel;
   }
-  return begin_fleet({o.what.front(), o.plan}, service, fleet, std::move(options), succession, invocation);
+  if (!first.saved.empty()) return FleetControl::resume(service, first.saved, options);
+  return FleetControl::create(service, fleet, first.plan, options);
 }
 
 std::string pools_table(const Json& status) {
@@ -324,8 +328,7 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
       HEDDLE_ASSIGN_OR_RETURN(server, HttpServer::start(http, handle));
       HEDDLE_RETURN_IF_ERROR(wait_to_lead(*succession, invocation.cancel));
     }
-    HEDDLE_ASSIGN_OR_RETURN(
-        fleet, serve_fleet(o, service, workers, machine, succession.get(), invocation));
+    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, succession.get(), invocation));
   } else {
     HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what, on_ranks));
   }

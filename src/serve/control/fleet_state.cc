@@ -49,8 +49,7 @@ Result<Served> served_from_json(const Json& json) {
   Served served;
   HEDDLE_ASSIGN_OR_RETURN(served.fleet, fleet_from_json(json["fleet"]));
   HEDDLE_ASSIGN_OR_RETURN(served.plan, fleet_plan_from_json(json["plan"], served.fleet));
-  HEDDLE_ASSIGN_OR_RETURN(served.corrections,
-                          BlockCorrections::from_json(json["corrections"], served.fleet));
+  HEDDLE_ASSIGN_OR_RETURN(served.corrections, BlockCorrections::from_json(json["corrections"], served.fleet));
   HEDDLE_RETURN_IF_ERROR(take(JsonCursor(json["drained"], "drained"), served.drained, 0, kMaxFleetDevices));
   if (served.drained.size() != served.fleet.classes.size())
     return Error(Code::kInvalidInput, "the saved state has drained devices of another number of classes");
@@ -154,8 +153,9 @@ void FleetState::save() {
   state["changes"] = log_.entries();
   const Status saved = options_.save(state.dump());
   if (!saved.ok() && options_.log)
-    options_.log(LogLevel::kWarning, "the plan in use is not saved, so a server that takes over would not have it: " +
-                                         saved.error().to_string());
+    options_.log(LogLevel::kWarning,
+                 "the plan in use is not saved, so a server that takes over would not have it: " +
+                     saved.error().to_string());
 }
 
 Status FleetState::change_to(Served next, const char* what) {

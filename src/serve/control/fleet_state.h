@@ -88,7 +88,7 @@ class FleetState {
   std::vector<Drift> causes_;
   PlanLog log_;
   bool begun_ = false;
-  bool saved_ = false;  // the plan in use, or it could not be
+  bool saved_ = false;   // the plan in use, or it could not be
   mutable Mutex mutex_;  // held to change what follows, and by other threads to read it
   Served served_;
   std::vector<PoolRatio> ratios_;

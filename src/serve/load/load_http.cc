@@ -15,11 +15,13 @@ namespace heddle {
 namespace {
 
 constexpr TimeNs kResendAfter = kNsPerSecond / 20;
+constexpr double kPatienceInSlos = 2;
 
 struct Connection {
   LoadConnection io;
   size_t server = 0;
   size_t request = 0;
+  TimeNs sent_at = 0;
   bool busy = false;
   uint32_t armed = 0;  // epoll's events
 };
@@ -28,7 +30,9 @@ class HttpLoad final : public LoadRun {
  public:
   HttpLoad(const LoadTarget& target, std::span<const ModelUnderLoad> models,
            std::span<const Arrival> arrivals, const LoadOptions& options)
-      : LoadRun(models, arrivals, options), epoll_(::epoll_create1(EPOLL_CLOEXEC)), resends_(arrivals.size()) {
+      : LoadRun(models, arrivals, options),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        resends_(arrivals.size()) {
     servers_.push_back(&target);
     for (const LoadTarget& standby : options.standbys) servers_.push_back(&standby);
   }
@@ -80,6 +84,7 @@ class HttpLoad final : public LoadRun {
     head += "Inference-Header-Content-Length: " + std::to_string(json.size()) +
             "\r\nContent-Length: " + std::to_string(json.size() + model.tensors.size()) + "\r\n\r\n" + json;
     c.request = request;
+    c.sent_at = live_now();
     c.busy = true;
     c.io.send(std::move(head), model.tensors);
     if (resends_[request] == 0) sent(request);
@@ -101,9 +106,15 @@ class HttpLoad final : public LoadRun {
     idle_.push_back(&c);
   }
 
+  // For so long that another server is worth a try.
+  bool hangs(const Connection& c) const {
+    return live_now() - c.sent_at > ns_from_us(kPatienceInSlos * model_of(c.request).slo_us);
+  }
+
   // Its outcome, or where there are standbys another try. `server`: that it was sent to.
   void unanswered(size_t request, size_t server, int status, const std::string& reason) {
-    if (servers_.size() == 1 || (status != kUnanswered && status != 503)) return settle(request, status, reason);
+    if (servers_.size() == 1 || (status != kUnanswered && status != 503))
+      return settle(request, status, reason);
     if (server == server_) server_ = (server_ + 1) % servers_.size();
     ++resends_[request];
     ++result_.resent;
@@ -179,8 +190,13 @@ class HttpLoad final : public LoadRun {
   void give_up(TimeNs oldest) override {
     for (size_t i = connections_.size(); i-- > 0;) {
       auto& c = *connections_[i];
-      if (!c.busy || due(c.request) > oldest) continue;
-      settle(c.request, kUnanswered, "no answer came in time");
+      if (!c.busy) continue;
+      if (due(c.request) <= oldest)
+        settle(c.request, kUnanswered, "no answer came in time");
+      else if (servers_.size() > 1 && hangs(c))
+        unanswered(c.request, c.server, kUnanswered, "no answer came in time");
+      else
+        continue;
       close(c);
     }
     graves_.clear();
@@ -189,8 +205,8 @@ class HttpLoad final : public LoadRun {
   std::vector<const LoadTarget*> servers_;
   size_t server_ = 0;  // that new requests go to
   FileHandle epoll_;
-  std::vector<uint32_t> resends_;                     // [request]
-  std::deque<std::pair<TimeNs, size_t>> later_;       // requests to be sent again, by time
+  std::vector<uint32_t> resends_;                // [request]
+  std::deque<std::pair<TimeNs, size_t>> later_;  // requests to be sent again, by time
   std::vector<std::unique_ptr<Connection>> connections_, graves_;
   std::vector<Connection*> idle_;
 };

@@ -9,7 +9,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/numbers.h"
-#include "heddle/serve/shared_store.h"
+#include "shared_store.h"
 
 namespace heddle {
 namespace {
@@ -55,8 +55,7 @@ class FolderStore final : public SharedStore {
   Result<std::optional<uint64_t>> set(const std::string& key, const std::string& value,
                                       uint64_t revision) override {
     const FolderLock lock(folder_ + "/lock");
-    if (!lock.locked())
-      return Error(Code::kIo, folder_ + "/lock: cannot be locked: " + std::strerror(errno));
+    if (!lock.locked()) return Error(Code::kIo, folder_ + "/lock: cannot be locked: " + std::strerror(errno));
     HEDDLE_ASSIGN_OR_RETURN(const Entry now, get(key));
     if (now.revision != revision) return std::optional<uint64_t>();
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(path_of(key), std::to_string(revision + 1) + "\n" + value));

@@ -9,7 +9,7 @@
 
 #include "heddle/base/cancel.h"
 #include "heddle/base/sync.h"
-#include "heddle/serve/shared_store.h"
+#include "shared_store.h"
 
 namespace heddle {
 
@@ -32,8 +32,8 @@ class Leadership {
             std::function<void(const std::string& error)> away);
 
   bool lost() const;
-  uint64_t term() const;        // of this server, from 1; 0: it has never led
-  std::string leader() const;   // as last seen; "": nobody
+  uint64_t term() const;       // of this server, from 1; 0: it has never led
+  std::string leader() const;  // as last seen; "": nobody
 
  private:
   Result<bool> take(uint64_t revision, uint64_t term);
@@ -45,9 +45,9 @@ class Leadership {
   const int64_t lease_ns_;
   mutable Mutex mutex_;  // guards what follows
   Condition changed_;
-  uint64_t term_ = 0;           // that this server leads in; 0: none
-  uint64_t revision_ = 0;       // of the lease as last seen
-  int64_t seen_ns_ = 0;         // since when it is unchanged
+  uint64_t term_ = 0;      // that this server leads in; 0: none
+  uint64_t revision_ = 0;  // of the lease as last seen
+  int64_t seen_ns_ = 0;    // since when it is unchanged
   std::string leader_;
   bool lost_ = false, quit_ = false;
   std::function<void(const std::string&)> on_lost_, on_away_;

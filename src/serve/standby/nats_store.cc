@@ -1,4 +1,4 @@
-#include "heddle/serve/shared_store.h"
+#include "shared_store.h"
 
 #ifdef HEDDLE_HAVE_NATS
 #include "workers/nats_client.h"
@@ -9,9 +9,10 @@ namespace heddle {
 #ifndef HEDDLE_HAVE_NATS
 
 Result<std::shared_ptr<SharedStore>> nats_store(const std::string&, const std::string&) {
-  return Error(Code::kUnsupported,
-               "this program was built without NATS's client; install libnats-dev and build it again, or keep "
-               "the servers' state in a folder");
+  return Error(
+      Code::kUnsupported,
+      "this program was built without NATS's client; install libnats-dev and build it again, or keep "
+      "the servers' state in a folder");
 }
 
 #else
@@ -39,10 +40,9 @@ class NatsStore final : public SharedStore {
                                       uint64_t revision) override {
     uint64_t made = 0;
     const auto size = static_cast<int>(value.size());
-    const auto s =
-        revision == 0
-            ? kvStore_Create(&made, bucket_.get(), key.c_str(), value.data(), size)
-            : kvStore_Update(&made, bucket_.get(), key.c_str(), value.data(), size, revision);
+    const auto s = revision == 0
+                       ? kvStore_Create(&made, bucket_.get(), key.c_str(), value.data(), size)
+                       : kvStore_Update(&made, bucket_.get(), key.c_str(), value.data(), size, revision);
     if (s == NATS_OK) return std::optional(made);
     const Error failed = nats_error("the servers' store does not take '" + key + "'", s);
     HEDDLE_ASSIGN_OR_RETURN(const Entry now, get(key));

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "heddle/base/sync.h"
-#include "heddle/serve/shared_store.h"
+#include "shared_store.h"
 
 namespace heddle {
 

@@ -21,7 +21,8 @@ class StoredSuccession final : public Succession {
         },
         [this](const std::string& error) {
           if (error.empty()) return log_line(LogLevel::kInfo, where_ + ": the lease is renewed again");
-          log_line(LogLevel::kWarning, where_ + ": the lease cannot be renewed, so a standby may take over: " + error);
+          log_line(LogLevel::kWarning,
+                   where_ + ": the lease cannot be renewed, so a standby may take over: " + error);
         });
     return {};
   }

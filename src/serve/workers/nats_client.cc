@@ -46,9 +46,9 @@ Result<NatsBucket> open_nats_bucket(const NatsClient& client, const std::string&
     if (s != NATS_OK) s = js_KeyValue(&store, client.js.get(), config.Bucket);
   }
   if (s != NATS_OK)
-    return nats_error(url + ": no bucket '" + config.Bucket +
-                          "'; does the server run with JetStream (nats-server -js)?",
-                      s);
+    return nats_error(
+        url + ": no bucket '" + config.Bucket + "'; does the server run with JetStream (nats-server -js)?",
+        s);
   return NatsBucket(store);
 }
 

@@ -1,4 +1,4 @@
-// Several servers of one fleet, of which one leads: the others wait, and one of them goes on where the leader ended.
+// Several servers of one fleet, of which one leads: the others wait, and one of them continues the leader's work.
 //
 //   HEDDLE_ASSIGN_OR_RETURN(auto succession, Succession::open({.where = "state", .name = "a"}));
 //   HEDDLE_RETURN_IF_ERROR(succession->wait_to_lead(cancel, tell));   // at once if nobody leads
@@ -31,7 +31,8 @@ class Succession {
   virtual ~Succession() = default;  // gives the lease back
 
   // Until this server leads; from then on the lease is renewed. `waits` gets the name of each other leader. kCancelled.
-  virtual Status wait_to_lead(const CancelToken& cancel, const std::function<void(const std::string&)>& waits) = 0;
+  virtual Status wait_to_lead(const CancelToken& cancel,
+                              const std::function<void(const std::string&)>& waits) = 0;
   // Another server has taken over: this one has to end.
   virtual bool lost() const = 0;
   virtual std::string leader() const = 0;  // as last seen; "": nobody
