@@ -342,7 +342,7 @@ TEST(RemotePlane, RefusesASchedulerThatFormsBatchesAnew) {
 }
 
 TEST(FeatureMaps, ThatNobodyAsksForDoNotStay) {
-  FeatureMaps maps(100, std::chrono::milliseconds(20));
+  FeatureMaps maps(100, 20 * 1000 * kNsPerUs);
   maps.put(1, 0, {10, {}});
   EXPECT_TRUE(maps.get(1, 0));
   std::this_thread::sleep_for(std::chrono::milliseconds(30));

@@ -23,6 +23,7 @@ RunFn setup_fleet_planners(Command& command);
 RunFn setup_fleet_profile(Command& command);
 RunFn setup_fleet_replan(Command& command);
 RunFn setup_fleet_simulate(Command& command);
+RunFn setup_fleet_split(Command& command);
 RunFn setup_fleet_verify(Command& command);
 RunFn setup_fleet_whatif(Command& command);
 

@@ -268,6 +268,23 @@ void PlanningFlags::declare(Command& command) {
   command.group("");
 }
 
+void RobustFlag::declare(Command& command) {
+  command.group(kPlanningFlags);
+  command.option(
+      "--robust", share,
+      "plan for the loss of this share of any one device's speed, such as 0.25: the plan whose worst "
+      "case is best",
+      0, kMostRobustShare);
+  command.group("");
+}
+
+Result<PlanResult> RobustFlag::plan(Session& session, const std::string& planner,
+                                    const SearchSettings& search, const Control& control) {
+  if (share == 0) return make_plan(session, planner, search, control);
+  HEDDLE_ASSIGN_OR_RETURN(planned, make_robust_plan(session, planner, search, share, control));
+  return planned->result;
+}
+
 Result<Session> PlanningFlags::open(const Invocation& invocation) const {
   return open_session(model, problem, invocation);
 }

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/session/robust.h"
 #include "heddle/session/session.h"
 
 namespace heddle::cli {
@@ -62,6 +63,16 @@ struct PlanningFlags {
   SearchSettings search;
   void declare(Command& command);
   Result<Session> open(const Invocation& invocation) const;
+};
+
+// --robust: a plan for the loss of part of a device's speed.
+struct RobustFlag {
+  double share = 0;                   // 0: not given
+  std::optional<RobustPlan> planned;  // after plan(), if it was given
+  void declare(Command& command);
+  // make_robust_plan() with the share, else make_plan().
+  Result<PlanResult> plan(Session& session, const std::string& planner, const SearchSettings& search,
+                          const Control& control);
 };
 
 // From flags to a session.

@@ -17,9 +17,9 @@ namespace heddle::cli {
 namespace {
 
 struct WorkerFlags {
-  std::string connect, bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models;
+  std::string bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models;
   std::string tls_cert, tls_key, ca_file, token_file;
-  std::vector<std::string> devices;
+  std::vector<std::string> connect, devices;
   int64_t port = 0;
   bool share_cores = false;
   double lease_s = 1, slowdown = 1;
@@ -81,7 +81,13 @@ Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const Work
     return Error(Code::kInvalidInput,
                  "a worker needs either --connect HOST:PORT, as `heddle serve` prints it, or --bus "
                  "nats://HOST:PORT");
-  if (!o.connect.empty()) return registry_announcer(o.connect, security);
+  if (!o.connect.empty()) {
+    std::vector<std::unique_ptr<Announcer>> servers;
+    for (const std::string& address : o.connect) {
+      HEDDLE_ASSIGN_OR_RETURN(servers.emplace_back(), registry_announcer(address, security));
+    }
+    return several_announcers(std::move(servers));
+  }
   BusOptions options;
   options.lease_s = o.lease_s;
   HEDDLE_ASSIGN_OR_RETURN(auto bus, nats_bus(o.bus, o.bucket, options));
@@ -150,7 +156,8 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
 
 RunFn setup_worker(Command& command) {
   auto o = std::make_shared<WorkerFlags>();
-  command.option("--connect", o->connect, "announce to this server, HOST:PORT of its --worker-port");
+  command.list("--connect", o->connect,
+               "announce to this server, HOST:PORT of its --worker-port (repeatable: its standbys, too)");
   command.option("--bus", o->bus, "announce on this NATS server with JetStream, nats://HOST:PORT");
   command.option("--bucket", o->bucket, "the fleet's bucket on the bus (default heddle)");
   command.seconds("--lease", o->lease_s,

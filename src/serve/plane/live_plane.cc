@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 
@@ -55,7 +54,7 @@ Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
           std::move(runners[v]),
           [this](const DeviceTask& task, const Status& status) { ended(task, status); });
     }
-    clock_ = std::thread([this] { keep_time(); });
+    clock_ = Thread([this] { keep_time(); });
   } catch (const std::system_error& e) {
     return Error(Code::kIo, std::string("no more threads can be started: ") + e.what());
   }
@@ -289,8 +288,7 @@ void Plane::keep_time() {
     }
     const TimeNs at = events_.next_at();
     if (at > live_now()) {
-      const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(at)};
-      changed_.wait_until(lock, until);
+      changed_.wait_until(lock, at);
       continue;
     }
     Deferred deferred;
@@ -335,12 +333,6 @@ void Plane::handle(const EventQueue<Event>::Event& event, Deferred& deferred) {
     put(now + std::max<TimeNs>(now - r.start, kLeastTolerance), e, deferred);
   }
   apply(now, deferred);
-}
-
-TimeNs live_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 Result<std::unique_ptr<LivePlane>> LivePlane::create(Deployment deployment, const LivePlaneOptions& options,

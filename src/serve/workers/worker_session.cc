@@ -37,7 +37,8 @@ void WorkerSession::begin() {
     const std::lock_guard lock(mutex_);
     self_ = shared_from_this();
   }
-  StartRead(&incoming_);
+  stream_->start(*this);
+  stream_->read(&incoming_);
 }
 
 void WorkerSession::end(const grpc::Status& status) {
@@ -45,30 +46,30 @@ void WorkerSession::end(const grpc::Status& status) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   ended_ = true;
-  Finish(status);
+  stream_->finish(status);
 }
 
 bool WorkerSession::is_silent() const { return live_now() - heard_ns_ > patience_ns_; }
 
-void WorkerSession::OnReadDone(bool ok) {
+void WorkerSession::read_done(bool ok) {
   if (!ok) return end(grpc::Status::OK);  // the server has closed it, or is gone
   heard_ns_ = live_now();
   grpc::Status refusal;
   if (!take(incoming_, refusal)) return end(refusal);
   const std::lock_guard lock(mutex_);
-  if (!ended_) StartRead(&incoming_);
+  if (!ended_) stream_->read(&incoming_);
 }
 
-void WorkerSession::OnWriteDone(bool ok) {
+void WorkerSession::write_done(bool ok) {
   if (!ok) return end(grpc::Status::OK);
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   outbox_.pop_front();
   writing_ = !outbox_.empty();
-  if (writing_) StartWrite(&outbox_.front());
+  if (writing_) stream_->write(&outbox_.front());
 }
 
-void WorkerSession::OnDone() {
+void WorkerSession::stream_ended(const grpc::Status&) {
   std::shared_ptr<WorkerSession> self;
   const std::lock_guard lock(mutex_);
   open_ = false;
@@ -83,7 +84,7 @@ void WorkerSession::send(worker::FromWorker message) {
   outbox_.push_back(std::move(message));
   if (writing_) return;
   writing_ = true;
-  StartWrite(&outbox_.front());
+  stream_->write(&outbox_.front());
 }
 
 void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,

@@ -15,6 +15,8 @@
 
 namespace heddle {
 
+class WorkerNetwork;
+
 // Most bytes that travel for one batch's feature map of a timed device: beyond it the link's time alone is
 // emulated.
 inline constexpr uint64_t kMostFeatureBytes = uint64_t{64} << 20;
@@ -35,6 +37,7 @@ struct WorkerOptions {
   // a worker whose devices overlap with those of one that is there is refused: a plan takes them for two.
   bool share_cores = false;
   WorkerSecurity security;
+  std::shared_ptr<WorkerNetwork> network;  // by which others reach it; null: gRPC
 };
 
 struct WorkerCounters {
