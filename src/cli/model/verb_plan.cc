@@ -277,6 +277,10 @@ Status write_stages(const PlanOptions& o, const Session& session, const PlanResu
 
 Result<int> run_plan_verb(PlanOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  if (o.output.ends_with(".html") || o.output.ends_with(".svg"))
+    return invalid_input("-o " + o.output +
+                         ": a plan is written as JSON; write it to plan.json and make the page with " +
+                         "`heddle report plan.json -o " + o.output + "`");
   HEDDLE_RETURN_IF_ERROR(check_output(o.schedule));
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   if (o.as_scheduled && o.planner != "auto")
