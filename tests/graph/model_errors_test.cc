@@ -218,7 +218,8 @@ const std::vector<BadModel>& bad_models() {
       {"UnknownType", [] { return model(with_input(value("x", {2}, 99))); },
        "input 'x': element type 99 does not exist"},
       {"ComplexType", [] { return model(with_input(value("x", {2}, 14))); },
-       "input 'x': element type complex64 is not supported by OpenVINO; as a part that ONNX Runtime runs: input "
+       "input 'x': element type complex64 is not supported by OpenVINO; as a part that ONNX Runtime runs: "
+       "input "
        "'x' has the type complex64, which no plan can hold; export the model with tensors of numbers there"},
       {"SequenceInput",
        [] { return model(with_input(bytes(1, "x") + bytes(2, bytes(4, bytes(1, bytes(1, number(1, 1))))))); },
@@ -321,8 +322,10 @@ const std::vector<BadModel>& bad_models() {
        },
        "node 'm' (MatMul): OpenVINO rejects it: Incompatible MatMul matrix dimension. First input "
        "dimension=3 at COL_INDEX_DIM=1 "
-       "doesn't match the second input dimension=4 at ROW_INDEX_DIM=0; as a part that ONNX Runtime runs: ONNX "
-       "Runtime failed at loading: Node (m) Op (MatMul) [ShapeInferenceError] Incompatible dimensions for matrix "
+       "doesn't match the second input dimension=4 at ROW_INDEX_DIM=0; as a part that ONNX Runtime runs: "
+       "ONNX "
+       "Runtime failed at loading: Node (m) Op (MatMul) [ShapeInferenceError] Incompatible dimensions for "
+       "matrix "
        "multiplication; export the model with other operators"},
       {"StringModel",
        [] {
