@@ -54,8 +54,9 @@ TEST(SharedBound, HoldsEveryPlanAgainstTheHighestBound) {
   second.bound.us = first.value_us * 1.5;
   const Status status = bounds.add(second);
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().to_string(),
-              HasSubstr("(claimed by HiGHS 1.15.1: program) that planner other gives; one of the two is wrong"));
+  EXPECT_THAT(
+      status.error().to_string(),
+      HasSubstr("(claimed by HiGHS 1.15.1: program) that planner other gives; one of the two is wrong"));
   expect_kept(status.error(), second.bound.us);
 }
 

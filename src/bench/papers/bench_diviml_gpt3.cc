@@ -102,8 +102,8 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
                           plan_within("auto", whole, "GPT-3 175B", seconds, options, control));
   HEDDLE_RETURN_IF_ERROR(bounds.add(automatic));
   rows.push_back(rate_row(std::to_string(kNodes) + " nodes", automatic, baseline, 6.3));
-  auto bound =
-      diviml_row("GPT-3 175B", "bound", "upper bound over single node's", "x", 1e6 / bounds.best().us / baseline);
+  auto bound = diviml_row("GPT-3 175B", "bound", "upper bound over single node's", "x",
+                          1e6 / bounds.best().us / baseline);
   bound.against(9.9 / 4.8, kSource);
   rows.push_back(bound);
   return rows;

@@ -136,8 +136,8 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
     if (!plan.ok() && plan.error().code() != Code::kInfeasible && plan.error().code() != Code::kUnsupported &&
         plan.error().code() != Code::kCancelled)
       return std::move(plan).error();
-    if (plan.ok() &&
-        (!bound || (more_is_better(plan->objective) ? plan->bound < bound->first : plan->bound > bound->first)))
+    if (plan.ok() && (!bound || (more_is_better(plan->objective) ? plan->bound < bound->first
+                                                                 : plan->bound > bound->first)))
       bound.emplace(plan->bound, plan->proof);
     plans.emplace_back(name, std::move(plan));
   }

@@ -219,10 +219,9 @@ Status check_planned(const Fleet& fleet, const FleetPlan& plan) {
                     plan_file = name + "-plan.json";
   Status kept = write_fleet(fleet_file, fleet);
   if (kept.ok()) kept = write_fleet_plan(plan_file, plan, fleet);
-  return Error(Code::kInternal,
-               what + " (" + plan.proof.text() + "); one of the two is wrong; " +
-                   (kept.ok() ? "please report it with " + fleet_file + " and " + plan_file
-                              : "the plan could not be kept: " + kept.error().to_string()));
+  return Error(Code::kInternal, what + " (" + plan.proof.text() + "); one of the two is wrong; " +
+                                    (kept.ok() ? "please report it with " + fleet_file + " and " + plan_file
+                                               : "the plan could not be kept: " + kept.error().to_string()));
 }
 
 }  // namespace heddle

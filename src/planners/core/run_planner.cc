@@ -102,8 +102,8 @@ Result<PlanResult> verified_result(const std::string& planner, const Problem& pr
   const CheckReport report = check(problem, output.plan, result.timeline, result.bound.us);
   result.plan = std::move(output.plan);
   if (!report.ok()) {
-    const bool only_bound = std::ranges::all_of(
-        report.findings, [](const Finding& f) { return f.kind == Violation::kBound; });
+    const bool only_bound =
+        std::ranges::all_of(report.findings, [](const Finding& f) { return f.kind == Violation::kBound; });
     return only_bound ? below_bound(problem, result, result.bound, planner) : rejected(planner, report);
   }
   result.gap = relative_gap(result.value_us, result.bound.us);

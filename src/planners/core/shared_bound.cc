@@ -35,13 +35,14 @@ Error below_bound(const Problem& problem, const PlanResult& plan, const Bound& b
   hash.text(plan_to_json(file).dump());
   const std::string path = "below-bound-" + hex64(hash.value()) + ".json";
   const Status written = write_plan_file(path, file);
-  return {Code::kInternal,
-          fmt::format("planner {} returned a plan of {:.9g} us, below the bound of {:.9g} us ({}){}; one of the "
-                      "two is wrong; {}",
-                      plan.planner, plan.value_us, bound.us, bound.proof.text(),
-                      bound_of == plan.planner ? "" : " that planner " + bound_of + " gives",
-                      written.ok() ? "please report it with " + path + ", which has problem, plan and bound"
-                                   : "the plan could not be kept: " + written.error().to_string())};
+  return {
+      Code::kInternal,
+      fmt::format("planner {} returned a plan of {:.9g} us, below the bound of {:.9g} us ({}){}; one of the "
+                  "two is wrong; {}",
+                  plan.planner, plan.value_us, bound.us, bound.proof.text(),
+                  bound_of == plan.planner ? "" : " that planner " + bound_of + " gives",
+                  written.ok() ? "please report it with " + path + ", which has problem, plan and bound"
+                               : "the plan could not be kept: " + written.error().to_string())};
 }
 
 }  // namespace heddle

@@ -21,7 +21,7 @@ class SharedBound {
  private:
   const Problem* problem_;
   Bound bound_;
-  std::string bound_of_;            // the planner with that bound
+  std::string bound_of_;             // the planner with that bound
   std::optional<PlanResult> least_;  // the plan with the least value
 };
 
