@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch gpu-bundle check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch gpu-bundle check debug tsan fuzz format format-check tidy coverage bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -69,9 +69,12 @@ tidy: setup ## clang-tidy over src
 
 check: format-check test debug tsan tidy ## everything: format, tests, both sanitizer builds, clang-tidy
 
+coverage: setup ## line and branch coverage of FOLDERS of src (default: base graph plan solve planners fleet)
+	@scripts/coverage.sh $(FOLDERS)
+
 bench: setup ## build, then the core benchmarks beside their baselines
 	@scripts/build.sh release heddle
 	@build/heddle bench core
 
 clean: ## remove the build folders and the demo's output; keeps .venv and .venv-docs
-	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch build-gpu build-docs build-wheel-* demo-out dist
+	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-coverage build-torch build-gpu build-docs build-wheel-* demo-out dist

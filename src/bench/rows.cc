@@ -1,8 +1,9 @@
 #include "rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "heddle/base/gap.h"
@@ -14,17 +15,8 @@
 namespace heddle::bench {
 namespace {
 
-std::string cell(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.4g", v);
-  return text;
-}
-
-std::string number7(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.7g", v);
-  return text;
-}
+std::string cell(double v) { return fmt::format("{:.4g}", v); }
+std::string number7(double v) { return fmt::format("{:.7g}", v); }
 
 std::optional<double> integral_of(const BenchRow& r) {
   if (r.trajectory.empty()) return std::nullopt;

@@ -26,6 +26,9 @@ constexpr BenchSuite kSuites[] = {
      "what a message between two ranks costs beside MPI alone (mpirun -n 2 heddle bench transport)",
      bench_transport},
     {"ppipe", "PPipe's fleets (--input) beside its published plans; more classes, more devices", bench_ppipe},
+    {"solvers",
+     "random models (--instances) by both solvers, with presolve and without, and by trying all solutions",
+     bench_solvers},
     {"serve", "latency that serving adds to a direct call, its rate beside a plain gRPC echo's", bench_serve},
 };
 

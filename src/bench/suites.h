@@ -15,6 +15,7 @@ Result<std::vector<BenchRow>> bench_cold(const BenchOptions& options, const Cont
 Result<std::vector<BenchRow>> bench_sortinghat(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_ppipe(const BenchOptions& options, const Control& control);
+Result<std::vector<BenchRow>> bench_solvers(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Control& control);
 
 // Parts of bench_core.

@@ -1,4 +1,6 @@
 // heddle bench: suites, their table and their JSON.
+#include <algorithm>
+
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/bench/bench.h"
@@ -32,7 +34,7 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
                          " has no such part (`heddle bench --help` names them)");
   }
   show_result(invocation, bench::rows_json(rows), bench::rows_text(rows));
-  return kExitDone;
+  return std::ranges::any_of(rows, &bench::BenchRow::fails) ? kExitNo : kExitDone;
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ RunFn setup_bench(Command& command) {
       "dnn-partitioning: parts of the instances' names; ppipe: plans, fleets, simulation, goodput, speed, "
       "small, and "
       "of "
-      "the latter clusters or instances, such as HC1-L or HC1-L/G1)");
+      "the latter clusters or instances, such as HC1-L or HC1-L/G1; solvers: shapes, schedules, placements)");
   command.list("--models", o->options.models,
                "folder or file with models (repeatable; .onnx, hios: also .json; default: those of the "
                "installed wheels, hios: of the zoo)");
@@ -67,8 +69,8 @@ RunFn setup_bench(Command& command) {
   command.option("--input", o->options.input, "folder with the suite's instances");
   command.option("--reference", o->options.reference,
                  "file with other solvers' results (CSV; hios: JSON lines, default reference.jsonl beside)");
-  command.option("--instances", o->options.instances, "hios: instances generated for each point (default 30)",
-                 1, 1'000'000);
+  command.option("--instances", o->options.instances,
+                 "instances that hios generates for each point, solvers in all (default 30)", 1, 1'000'000);
   command.flag("--each-instance", o->options.each_instance, "hios: a row for each generated instance, too");
   return [o](const Invocation& invocation) { return run_bench(*o, invocation); };
 }

@@ -1,5 +1,7 @@
 // heddle fleet plan, compare, verify and import.
 
+#include <tuple>
+
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
@@ -126,7 +128,7 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
                    {"seconds", TextTable::Align::kRight},
                    {"note", TextTable::Align::kLeft, 50}});
   std::vector<std::pair<std::string, Result<FleetPlan>>> plans;
-  std::optional<double> bound;
+  std::optional<std::pair<double, Proof>> bound;
   for (const auto& name : split_list(o.planners)) {
     // The time limit is each planner's.
     HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
@@ -134,9 +136,9 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
     if (!plan.ok() && plan.error().code() != Code::kInfeasible && plan.error().code() != Code::kUnsupported &&
         plan.error().code() != Code::kCancelled)
       return std::move(plan).error();
-    if (plan.ok() &&
-        (!bound || (more_is_better(plan->objective) ? plan->bound < *bound : plan->bound > *bound)))
-      bound = plan->bound;
+    if (plan.ok() && (!bound || (more_is_better(plan->objective) ? plan->bound < bound->first
+                                                                 : plan->bound > bound->first)))
+      bound.emplace(plan->bound, plan->proof);
     plans.emplace_back(name, std::move(plan));
   }
   if (invocation.progress) invocation.progress->finish();
@@ -148,7 +150,10 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
       continue;
     }
     any = true;
-    plan->bound = *bound;  // every plan is held against the best
+    std::tie(plan->bound, plan->proof) = *bound;  // every plan is held against the best
+    // A solver's bound may be off by its tolerance.
+    if (std::abs(plan->bound - plan->value) <= 1e-5 * std::abs(plan->value)) plan->bound = plan->value;
+    HEDDLE_RETURN_IF_ERROR(check_planned(fleet, *plan));
     rows.push_back(plan_row(fleet, *plan));
     size_t pipelines = 0;
     for (const auto& m : plan->models) pipelines += m.pipelines.size();

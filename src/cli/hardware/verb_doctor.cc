@@ -30,7 +30,7 @@ struct Check {
 
 Check solver_check(const std::string& name, const Result<SolverSelfTest>& test) {
   if (!test.ok()) return {name, State::kFails, test.error().to_string()};
-  return {name, State::kOk, fmt::format("{}: {:g}, as expected", test->version, test->value)};
+  return {name, State::kOk, fmt::format("{}: {} small models, all right", test->version, test->models)};
 }
 
 Check engine_check(const Backend& backend) {

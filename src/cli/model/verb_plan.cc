@@ -16,6 +16,7 @@
 #include "heddle/plan/robustness.h"
 #include "heddle/plan/stage_list.h"
 #include "heddle/planners/planner.h"
+#include "heddle/planners/shared_bound.h"
 #include "heddle/planners/trajectory.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/single_device.h"
@@ -358,11 +359,11 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
                    {"detail"}});
   int failures = 0;
   std::vector<std::pair<const PlannerEntry*, Result<PlanResult>>> results;
-  Bound best;
+  SharedBound bound(session.problem);
   for (const auto* entry : entries) {
     results.emplace_back(entry, run_planner(*entry, session.problem, planner_options(o.search, invocation)));
     const auto& result = results.back().second;
-    if (result.ok() && result->bound.us > best.us) best = result->bound;
+    if (result.ok()) HEDDLE_RETURN_IF_ERROR(bound.add(*result));
   }
   for (auto& [entry, result] : results) {
     if (!result.ok()) {
@@ -374,8 +375,8 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
       continue;
     }
     // All plans are for one problem, so the best bound holds for all.
-    result->bound = best;
-    result->gap = relative_gap(result->value_us, best.us);
+    result->bound = bound.best();
+    result->gap = relative_gap(result->value_us, result->bound.us);
     rows.push_back(result_row(session.problem, *result));
     table.add_row({entry->info.name, value_text(session.problem, result->value_us),
                    value_text(session.problem, result->bound.us), percent(result->gap),
