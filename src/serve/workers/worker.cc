@@ -156,6 +156,16 @@ class WorkerProcess final : public Worker {
     return {};
   }
 
+  void drain(double seconds) override {
+    resources_.leaving = true;
+    const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
+    while (live_now() < until) {
+      const auto session = calls_.current();
+      if (!session || !session->open() || (session->idle() && resources_.maps.empty())) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+
   int port() const override { return listener_.port; }
 
   WorkerCounters counters() const override {
