@@ -116,7 +116,7 @@ def test_the_rendered_commands_form_the_fleet_and_answer(fleet: Path, processes,
         words = []
         for word in container(document)["command"]:
             word = word.replace("/etc/heddle/files", str(out)).replace("/etc/heddle/secrets", str(out / "secrets"))
-            word = re.sub(r"[$a-zA-Z0-9().-]+\.svc", "127.0.0.1", word)
+            word = re.sub(r"[$a-zA-Z0-9_().-]+\.svc", "127.0.0.1", word)
             word = word.replace(":4222", f":{nats}").replace("$(POD_NAME)", pod)
             words.append(word)
         assert words[0] == "heddle"
