@@ -1,4 +1,4 @@
-// What a deployment takes from the place where it runs and no plan knows: a settings file (YAML or JSON,
+// Settings of a deployment that no plan knows, such as images, node labels and hosts; read from a file (YAML or JSON,
 // docs/deploy.md).
 #pragma once
 

@@ -1,5 +1,5 @@
-// The shared model of a deployment: the processes that a plan needs, what runs where, and how the processes find and
-// trust each other. The renderers print it; the plan decides how many devices of which class there are.
+// The shared model of a deployment: the processes that a plan needs, their devices, and how they find and trust each
+// other. The renderers print it; the plan decides how many devices of which class there are.
 #pragma once
 
 #include <cstdint>
