@@ -22,7 +22,7 @@ struct WorkerFlags {
   std::vector<std::string> connect, devices;
   int64_t port = 0;
   bool share_cores = false;
-  double lease_s = 1, slowdown = 1;
+  double lease_s = 1, slowdown = 1, drain_s = 10;
   LogFlags log;
 };
 
@@ -147,6 +147,8 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
     std::fflush(stdout);
   }
   follow_worker(*worker, "worker " + options.name + ": ", invocation.cancel);
+  log_line(LogLevel::kInfo, "worker " + options.name + ": stopping once its runs have ended");
+  worker->drain(o.drain_s);
   if (invocation.progress != nullptr || invocation.json)
     print_counters(options, worker->counters(), invocation.json);
   return kExitDone;
@@ -179,6 +181,9 @@ RunFn setup_worker(Command& command) {
                  "trust servers and workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--token-file", o->token_file,
                  "authenticate with this file's content, as --worker-token-file of the server");
+  command.seconds("--drain", o->drain_s,
+                  "time that runs have to finish after Ctrl-C or SIGTERM; new ones are refused (default 10s)",
+                  0, 3600);
   command.flag("--share-cores", o->share_cores,
                "let its devices share cores with other workers on this host that have this flag, too");
   command.option("--slowdown", o->slowdown,

@@ -46,6 +46,7 @@ from ._core import (
     profile,
     version,
 )
+from ._deploy import deploy
 from ._errors import (
     CancelledError,
     Error,
@@ -99,6 +100,7 @@ __all__ = [
     "VerificationError",
     "Whatif",
     "__version__",
+    "deploy",
     "grade",
     "plan",
     "planners",

@@ -137,6 +137,11 @@ void FeatureMaps::clear() {
   bytes_ = 0;
 }
 
+bool FeatureMaps::empty() const {
+  const std::lock_guard lock(mutex_);
+  return maps_.empty();
+}
+
 namespace {
 
 // The bytes of a map, piece by piece.

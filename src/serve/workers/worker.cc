@@ -14,6 +14,8 @@
 namespace heddle {
 namespace {
 
+constexpr int64_t kDrainLook_ns = 2'000'000;
+
 // A feature map that comes from another worker.
 class FeatureReader final : public StreamListener {
  public:
@@ -152,6 +154,16 @@ class WorkerProcess final : public Worker {
     entry.devices = options_.devices;
     announcing_ = Thread([this, text = worker_entry_text(entry)] { announce(text); });
     return {};
+  }
+
+  void drain(double seconds) override {
+    resources_.leaving = true;
+    const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
+    while (live_now() < until) {
+      const auto session = calls_.current();
+      if (!session || !session->open() || (session->idle() && resources_.maps.empty())) return;
+      sleep_ns(kDrainLook_ns);
+    }
   }
 
   int port() const override { return listener_->port(); }

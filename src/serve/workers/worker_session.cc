@@ -49,6 +49,11 @@ void WorkerSession::end(const grpc::Status& status) {
   stream_->finish(status);
 }
 
+bool WorkerSession::idle() const {
+  const std::lock_guard lock(mutex_);
+  return under_way_.empty() && outbox_.empty();
+}
+
 bool WorkerSession::is_silent() const { return live_now() - heard_ns_ > patience_ns_; }
 
 void WorkerSession::read_done(bool ok) {
@@ -97,6 +102,8 @@ void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured,
   d.set_error(error);
   for (const uint64_t digest : digests) d.add_digests(digest);
   send(std::move(message));
+  const std::lock_guard lock(mutex_);
+  under_way_.erase(attempt);
 }
 
 // Handles the messages before the session is open.
@@ -256,6 +263,12 @@ std::optional<WorkerSession::DeviceRole> WorkerSession::role(uint64_t generation
 }
 
 void WorkerSession::run(const worker::Run& run) {
+  if (resources_.leaving) {
+    take_inputs(run.attempt());
+    resources_.maps.take(run.batch(), run.device());
+    return done(run.attempt(), run.generation(), 0, "the worker is stopping");
+  }
+  begin_step(run.attempt());
   const auto found = role(run.generation(), run.device());
   if (!found || run.rows() == 0 || run.rows() > static_cast<uint32_t>(kMaxFleetBatch) ||
       run.expected_ns() <= 0 || run.expected_ns() > kLongestRun) {
@@ -265,6 +278,11 @@ void WorkerSession::run(const worker::Run& run) {
   }
   if (found->part.device) return compute(run, found->role, found->part);
   run_timed(run, found->role);
+}
+
+void WorkerSession::begin_step(uint64_t attempt) {
+  const std::lock_guard lock(mutex_);
+  under_way_.insert(attempt);
 }
 
 void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) {
@@ -360,6 +378,7 @@ void WorkerSession::send_outputs(uint64_t attempt, const std::vector<PartRow>& r
 
 void WorkerSession::transfer(const worker::Transfer& transfer) {
   const uint64_t attempt = transfer.attempt(), generation = transfer.generation();
+  begin_step(attempt);
   const auto map = resources_.maps.get(transfer.batch(), transfer.source());
   if (!map) return done(attempt, generation, 0, "the batch's feature map is not here");
   if (transfer.address() == resources_.address) {

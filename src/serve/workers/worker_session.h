@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,8 @@ struct WorkerResources {
   FeatureSender sender;
   PartDevices computing;  // destroyed before the maps that its runs write to
   RareErrors errors;
-  std::string address;  // the worker's own, as other processes know it
+  std::string address;               // the worker's own, as other processes know it
+  std::atomic<bool> leaving{false};  // runs that have not begun are refused
   std::atomic<uint64_t> sessions{0}, runs{0}, rows{0}, maps_sent{0}, maps_received{0}, map_bytes_received{0};
 };
 
@@ -56,6 +58,8 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   // Work in progress goes on; admit() of the next session drops it.
   void end(const grpc::Status& status);
   bool open() const { return open_; }
+  // True when nothing runs, travels or waits to be sent.
+  bool idle() const;
   uint64_t epoch() const { return epoch_; }
   // True after two leases without a message of the server, which then counts as lost.
   bool is_silent() const;
@@ -82,6 +86,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
     PartRole part;  // of one that computes
   };
   std::optional<DeviceRole> role(uint64_t generation, uint32_t device);
+  void begin_step(uint64_t attempt);
   void add_running(worker::Pong& pong);
   void send(worker::FromWorker message);
   void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
@@ -108,7 +113,8 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   std::atomic<int64_t> heard_ns_{0}, patience_ns_{0};
   std::atomic<bool> open_{false};
 
-  Mutex mutex_;                                               // guards what follows
+  mutable Mutex mutex_;                                       // guards what follows
+  std::set<uint64_t> under_way_;                              // attempts
   std::map<uint64_t, std::map<uint32_t, DeviceRole>> roles_;  // [generation][device]
   std::deque<worker::FromWorker> outbox_;
   bool answered_ = false, writing_ = false, ended_ = false;
