@@ -304,11 +304,16 @@ class ServiceRun {
 
   void replace(const Fleet& fleet) {
     ++counts_.plan_changes;
-    simulation_.start(server_->process, [server = server_, fleet] {
-      if (!server->control) return;
-      server->control->replace(fleet, [](const Status& status) {
-        Simulation::current().note(status.ok() ? "the plan is changed"
-                                               : "no other plan: " + status.error().to_string());
+    const auto change = std::make_shared<Change>(Change{server_});
+    changes_.push_back(change);
+    simulation_.start(server_->process, [this, change, fleet] {
+      if (!change->server->control) return;
+      change->asked = true;
+      change->server->control->replace(fleet, [this, change](const Status& status) {
+        if (change->answered) simulation_.fail("a change of plan is answered twice");
+        change->answered = true;
+        simulation_.note(status.ok() ? "the plan is changed"
+                                     : "no other plan: " + status.error().to_string());
       });
     });
   }
@@ -350,6 +355,9 @@ class ServiceRun {
     check_equal("answers", answered, requests_.answers(server.process));
     for (const auto& model : server.service.status()["models"])
       check_equal("requests in work", model["in_plane"].get<uint64_t>(), 0);
+    for (const auto& change : changes_)
+      if (change->server == server_ && change->asked && !change->answered)
+        simulation_.fail("a change of plan has no answer");
     if (!server.pool) return;
     for (const auto& worker : server.pool->workers()) {
       if (worker.state != "connected")
@@ -384,11 +392,17 @@ class ServiceRun {
     for (const auto& worker : all_workers_) worker->join();
     for (const auto& server : servers_) server->join();
     while (simulation_.threads() > 1) sleep_ns(10 * kMs);
+    changes_.clear();
     workers_.clear();
     all_workers_.clear();
     server_ = nullptr;
     servers_.clear();
   }
+
+  struct Change {
+    std::shared_ptr<SimulatedServer> server;
+    bool asked = false, answered = false;
+  };
 
   Simulation& simulation_;
   Random& random_;
@@ -401,6 +415,7 @@ class ServiceRun {
   int64_t server_paused_ = 0;
   bool sending_ = true;
   int senders_ = 0;
+  std::vector<std::shared_ptr<Change>> changes_;
   std::shared_ptr<SimulatedServer> server_;                // that is not crashed
   std::vector<std::shared_ptr<SimulatedServer>> servers_;  // all there ever were
   std::vector<std::shared_ptr<SimulatedWorker>> workers_;  // the present ones
