@@ -74,24 +74,28 @@ void print_events(uint64_t seed) {
 }  // namespace
 
 Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invocation) {
+  if (!flags.seeds)
+    return Error(Code::kInvalidInput,
+                 "--first-seed needs --simulate, the number of seeds to simulate from there");
+  const int64_t seeds = *flags.seeds, first_seed = flags.first_seed.value_or(1);
   const Stopwatch watch;
   Sums sums;
   int64_t done = 0;
   std::optional<FailedSeed> failed;
-  if (invocation.verbose && flags.seeds == 1) {
-    (void)run_in_child([&flags]() -> Result<Json> {
-      print_events(static_cast<uint64_t>(flags.first_seed));
+  if (invocation.verbose && seeds == 1) {
+    (void)run_in_child([first_seed]() -> Result<Json> {
+      print_events(static_cast<uint64_t>(first_seed));
       return Json();
     });
   }
-  while (done < flags.seeds && !failed) {
+  while (done < seeds && !failed) {
     if (invocation.cancel.cancelled()) return Error(Code::kCancelled, "stopped");
-    const int64_t count = std::min(kSeedsOfAProcess, flags.seeds - done);
-    failed = failed_seed(static_cast<uint64_t>(flags.first_seed + done), count, sums);
-    done = failed ? static_cast<int64_t>(failed->seed) - flags.first_seed + 1 : done + count;
+    const int64_t count = std::min(kSeedsOfAProcess, seeds - done);
+    failed = failed_seed(static_cast<uint64_t>(first_seed + done), count, sums);
+    done = failed ? static_cast<int64_t>(failed->seed) - first_seed + 1 : done + count;
     if (invocation.progress != nullptr)
       invocation.progress->report(
-          {"simulating seeds", static_cast<double>(done), static_cast<double>(flags.seeds), {}, {}});
+          {"simulating seeds", static_cast<double>(done), static_cast<double>(seeds), {}, {}});
   }
   if (invocation.progress != nullptr) invocation.progress->finish();
   Json json = {{"seeds", done},

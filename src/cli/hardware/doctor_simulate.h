@@ -2,17 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "command.h"
 
 namespace heddle::cli {
 
 struct SimulateFlags {
-  int64_t seeds = 0;  // 0: not asked for
-  int64_t first_seed = 1;
+  std::optional<int64_t> seeds;
+  std::optional<int64_t> first_seed;  // else 1
 };
 
-// Returns the exit status: kExitNo when a seed fails.
+// Returns the exit status: kExitNo when a seed fails. Errors: no number of seeds.
 Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invocation);
 
 }  // namespace heddle::cli

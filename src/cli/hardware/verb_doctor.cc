@@ -116,7 +116,7 @@ RunFn setup_doctor(Command& command) {
   command.option("--first-seed", flags->first_seed, "the first seed of --simulate (default 1)", 1,
                  1'000'000'000'000);
   return [flags](const Invocation& invocation) {
-    return flags->seeds > 0 ? run_simulations(*flags, invocation) : run_doctor(invocation);
+    return flags->seeds || flags->first_seed ? run_simulations(*flags, invocation) : run_doctor(invocation);
   };
 }
 

@@ -15,6 +15,7 @@ void SimulatedServer::open() {
   }
   FleetControlOptions options;
   options.workers = pool.get();
+  options.plane.max_queued = what_.max_queued;
   options.wait_s = 5;
   options.replan_s = 1e6;  // by a real clock, which must not decide
   while (!stopping_) {

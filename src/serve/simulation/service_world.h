@@ -63,6 +63,7 @@ struct SimulatedService {
   FleetPlan plan;
   bool with_workers = true;
   double lease_s = 1;
+  size_t max_queued = 100'000;
 };
 
 class SimulatedServer final : public SimulatedProcess {

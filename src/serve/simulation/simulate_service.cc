@@ -79,6 +79,7 @@ class ServiceRun {
       sleep_ns(random_.between(20, 1200) * kMs);
       inject();
       requests_.check_answered(kAnswerGrace + server_paused_);
+      check_queues();
     }
     end_faults();
     sleep_ns(ns_from_us(kSimulatedRecovery_s * 1e6));
@@ -99,6 +100,7 @@ class ServiceRun {
     what_.plan = planned.plan;
     what_.with_workers = random_.chance(.8);
     what_.lease_s = std::array{.3, .5, 1.}[random_.below(3)];
+    what_.max_queued = random_.chance(.3) ? 60 : 100'000;
     load_ = random_.uniform(.2, .5);
     network_.watcher = &sessions_;
     simulation_.note(what_.fleet.name + (what_.with_workers ? ", workers" : ", timed here"));
@@ -336,6 +338,14 @@ class ServiceRun {
     if (server_->ready) replace(what_.fleet);
   }
 
+  void check_queues() {
+    if (!server_->ready || simulation_.frozen(server_->process)) return;
+    for (const auto& model : server_->service.status()["models"])
+      if (model["in_plane"].get<size_t>() > what_.max_queued)
+        simulation_.fail("model " + model["name"].get<std::string>() +
+                         " has more requests in work than may wait");
+  }
+
   void check_end(int64_t recovered) {
     auto& server = *server_;
     if (!server.ready)
@@ -365,6 +375,10 @@ class ServiceRun {
       check_equal("runs of worker '" + worker.name + "'", worker.runs,
                   sessions_.runs(server.process, worker.name));
     }
+    // Those of batches that were given up stay for some minutes.
+    for (const auto& worker : workers_)
+      if (const auto kept = worker->worker->counters().maps_kept; kept > 100 + requests_.sent() / 10)
+        simulation_.fail("worker '" + worker->name + "' keeps " + std::to_string(kept) + " feature maps");
     constexpr size_t kMostThreads = 200;
     if (simulation_.threads() > kMostThreads)
       simulation_.fail(std::to_string(simulation_.threads()) + " threads are left");

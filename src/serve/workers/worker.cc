@@ -164,6 +164,7 @@ class WorkerProcess final : public Worker {
     c.maps_sent = resources_.maps_sent;
     c.maps_received = resources_.maps_received;
     c.map_bytes_received = resources_.map_bytes_received;
+    c.maps_kept = resources_.maps.size();
     const auto session = calls_.current();
     c.connected = session && session->open();
     const std::lock_guard lock(mutex_);
