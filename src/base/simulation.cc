@@ -21,7 +21,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kFibreStack = size_t{1} << 20;  // the system gives memory for what is touched
+constexpr size_t kFibreStack = size_t{4} << 20;  // the system gives memory for what is touched
 constexpr int64_t kStepNs = 20;                  // code takes time
 constexpr double kEarlyEnds = .01;  // waits that end without a notification, as condition variables may
 constexpr int64_t kEarlyEndNs = 100'000;

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 ThreadSimulationOptions seeded(uint64_t seed) {
   ThreadSimulationOptions options;

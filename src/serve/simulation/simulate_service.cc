@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kWarmUp = 1500 * kMs;    // before the first fault
 constexpr int64_t kMeasured = 3000 * kMs;  // after the recovery
+constexpr double kMeasuredLoad = .85;      // of the plan's rate: no device may be missing then
 constexpr int64_t kAnswerGrace = 3000 * kMs;
 
 // Two parts on two classes: feature maps travel.
@@ -84,6 +85,7 @@ class ServiceRun {
     end_faults();
     sleep_ns(ns_from_us(kSimulatedRecovery_s * 1e6));
     const int64_t recovered = simulation_.now();
+    load_ = kMeasuredLoad;
     sleep_ns(kMeasured);
     sending_ = false;
     sleep_ns(kAnswerGrace);
@@ -147,9 +149,9 @@ class ServiceRun {
   // Requests at an uneven rate, each from a thread of its own, as from a connection.
   void send_all(const FleetModel& model) {
     const auto m = static_cast<size_t>(&model - what_.fleet.models.data());
-    const double gap_ns = 1e9 / (what_.plan.models[m].rate_per_s * load_);
     const auto slo = ns_from_us(model.slo_us);
     while (sending_) {
+      const double gap_ns = 1e9 / (what_.plan.models[m].rate_per_s * load_);
       sleep_ns(static_cast<int64_t>(gap_ns * random_.uniform(.5, 1.5)));
       if (!server_->ready || simulation_.frozen(server_->process)) continue;
       simulation_.start(server_->process,
@@ -309,7 +311,7 @@ class ServiceRun {
     const auto change = std::make_shared<Change>(Change{server_});
     changes_.push_back(change);
     simulation_.start(server_->process, [this, change, fleet] {
-      if (!change->server->control) return;
+      if (!change->server->control) return void(change->answered = true);
       change->asked = true;
       change->server->control->replace(fleet, [this, change](const Status& status) {
         if (change->answered) simulation_.fail("a change of plan is answered twice");
@@ -335,7 +337,11 @@ class ServiceRun {
       worker.stop();
       start_worker(w, options);
     }
-    if (server_->ready) replace(what_.fleet);
+    if (!server_->ready) return;
+    // Behind the changes that were asked for before, which may reach the server in any order.
+    for (size_t i = 0; i < changes_.size(); ++i)
+      while (changes_[i]->server == server_ && !changes_[i]->answered) sleep_ns(50 * kMs);
+    replace(what_.fleet);
   }
 
   void check_queues() {

@@ -123,7 +123,8 @@ void SimulatedNetwork::crash(Simulation::Process process) {
 
 namespace {
 
-// One end of a stream, kept by its two threads and the stream's owner. One thread reads and reports the end, one writes.
+// One end of a stream, kept by its two threads and the stream's owner. One thread reads and reports the end, the
+// other writes.
 template <class Sent, class Received>
 struct StreamEnd : std::enable_shared_from_this<StreamEnd<Sent, Received>> {
   StreamEnd(SimulatedNetwork& in, std::shared_ptr<SimulatedPipe> on, int which)

@@ -1,8 +1,8 @@
-// Streams between simulated processes (heddle/base/simulation.h): messages arrive late, in order on a stream and in any
-// order between streams; links are cut, in one direction or both; connections break; processes crash.
+// Streams between simulated processes (heddle/base/simulation.h): messages arrive late, in order on a stream and in
+// any order between streams; links are cut, in one direction or both; connections break; processes crash.
 //
-// A message of a stream whose link is cut waits and arrives afterwards, as TCP sends again. The end of a process reaches
-// the other ends of its streams as a message does.
+// A message of a stream whose link is cut waits and arrives afterwards, as TCP sends again. The end of a process
+// reaches the other ends of its streams as a message does.
 #pragma once
 
 #include <cstdint>

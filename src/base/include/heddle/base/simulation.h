@@ -1,9 +1,9 @@
-// Runs code that uses heddle/base/sync.h as a deterministic simulation: its threads are fibres on one thread of the
-// system, one runs at a time, and a seeded scheduler chooses who goes on at every lock, wait, notification and
-// sleep. The clock stands still while anybody can go on, and jumps to the next timer when all wait. The same seed
-// gives the same run as long as the code's decisions depend on nothing else (no addresses, no real clocks).
+// Runs code that uses heddle/base/sync.h as a deterministic simulation. Its threads are fibres on one thread of the
+// system, and one runs at a time. A seeded scheduler chooses who goes on at every lock, wait, notification and sleep.
+// The clock stands still while a thread can go on, and jumps to the next timer when all wait. The same seed gives the
+// same run as long as the code's decisions depend on nothing else: no addresses, no real clocks.
 //
-// After Foundation DB's and TigerBeetle's simulators.
+// Source of the idea: the simulators of FoundationDB and TigerBeetle.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,8 @@ class Simulation {
   // Chance of a thread to be held up for up to `longest_ns` at a place where others may go on.
   void set_stalls(double chance, int64_t longest_ns);
 
-  // Waiting for what has no lock: nobody else goes on between a check and wait(). `until` INT64_MAX: for ever. May end early.
+  // Waiting for what has no lock: nobody else goes on between a check and wait(). `until` INT64_MAX: for ever. A wait
+  // may end early.
   void wait(const void* place, int64_t until);
   void wake(const void* place);
 

@@ -1,5 +1,5 @@
-// The server of a fleet, its workers, their bus and links as a deterministic simulation: the code that serves, on a
-// simulated clock, scheduler and network (heddle/base/simulation.h). A seed decides fleet, load, delays and faults.
+// A fleet's server, workers, bus and links as a deterministic simulation. The code that serves runs on a simulated
+// clock, scheduler and network (heddle/base/simulation.h). A seed decides fleet, load, delays and faults.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ServiceSimulationResult {
 };
 
 // For a time (kSimulatedFaults_s) the seed's faults happen; then all faults end. What must hold:
-// - each request that a live server has accepted gets one answer, and an answer has the digest of the request's own payload;
+// - each request that a live server has accepted gets one answer, which has the digest of its own payload;
 // - no step is sent twice, and no device is given two runs at once or two workers at once;
 // - streams, threads and requests in work stay bounded, and in the end none is left;
 // - kSimulatedRecovery_s after the last fault at least kSimulatedAttainment of the requests are in time again;
