@@ -45,10 +45,10 @@ class SimulatedProcess {
     while (!ended) Simulation::current().wait(&ended, INT64_MAX);
   }
   // It does nothing any more; its memory is freed at the simulation's end, by thaw() and stop().
-  void crash(SimulatedNetwork& network) {
+  void crash(SimulatedNetwork& network, bool with_host) {
     crashed = true;
     ready = false;
-    network.crash(process);
+    network.crash(process, with_host);
     Simulation::current().freeze(process, INT64_MAX);
   }
 

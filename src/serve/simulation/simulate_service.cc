@@ -276,11 +276,14 @@ class ServiceRun {
     auto& worker = *workers_[w];
     auto options = worker.options;
     options.slowdown = random_.chance(.3) ? random_.uniform(1, 6) : 1;
-    note(worker.name + (crashes ? " crashes" : " is stopped"));
+    const bool with_host = crashes && random_.chance(.4);
+    note(worker.name + (with_host ? " crashes with its host" : crashes ? " crashes" : " is stopped"));
     if (crashes) {
       ++counts_.crashes;
       worker.announcer.cut_off = true;
-      worker.crash(network_);
+      worker.crash(network_, with_host);
+      // Another host takes its place.
+      if (with_host && random_.chance(.5)) options.host = options.name += "x";
     } else {
       worker.stop();
     }
@@ -292,7 +295,7 @@ class ServiceRun {
     note("the server crashes");
     ++counts_.crashes;
     requests_.crashed(server_->process);
-    server_->crash(network_);
+    server_->crash(network_, random_.chance(.4));
     sleep_ns(some_ms(0, 1500));
     start_server();
   }
@@ -376,8 +379,10 @@ class ServiceRun {
         simulation_.fail("a change of plan has no answer");
     if (!server.pool) return;
     for (const auto& worker : server.pool->workers()) {
-      if (worker.state != "connected")
-        simulation_.fail("worker '" + worker.name + "' is not connected: " + worker.reason);
+      const bool there = std::any_of(workers_.begin(), workers_.end(),
+                                     [&worker](const auto& w) { return w->name == worker.name; });
+      if ((worker.state == "connected") != there)
+        simulation_.fail("worker '" + worker.name + "' is " + worker.state + ": " + worker.reason);
       check_equal("runs of worker '" + worker.name + "'", worker.runs,
                   sessions_.runs(server.process, worker.name));
     }

@@ -110,14 +110,16 @@ void SimulatedNetwork::break_connections(Simulation::Process a, Simulation::Proc
   }
 }
 
-void SimulatedNetwork::crash(Simulation::Process process) {
+void SimulatedNetwork::crash(Simulation::Process process, bool with_host) {
   std::erase_if(listening_, [process](const auto& entry) { return entry.second->process == process; });
   for (const auto& weak : pipes_) {
     const auto pipe = weak.lock();
     if (!pipe) continue;
     for (const int end : {0, 1})
-      if (pipe->process[end] == process && !pipe->dead[end] && (end == 1 || pipe->connected))
-        reset_pipe(*this, *pipe, end);
+      if (pipe->process[end] == process && !pipe->dead[end] && (end == 1 || pipe->connected)) {
+        pipe->dead[end] = with_host;
+        if (!with_host) reset_pipe(*this, *pipe, end);
+      }
   }
 }
 

@@ -72,8 +72,8 @@ class SimulatedNetwork final : public WorkerNetwork {
   void cut(Simulation::Process from, Simulation::Process to, int64_t until);
   void heal_all();
   void break_connections(Simulation::Process a, Simulation::Process b);
-  // The process's streams end, and nobody finds its listeners any more.
-  void crash(Simulation::Process process);
+  // The process's streams end, and nobody finds its listeners any more. With its host: no other end hears of it.
+  void crash(Simulation::Process process, bool with_host);
   int64_t cut_until(Simulation::Process from, Simulation::Process to) const;
   int64_t delay();
   size_t most_bytes() const {
