@@ -25,11 +25,11 @@ def copy_checkout(to):
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, names.split("\0")):
         source, copy = ROOT / name, to / name
-        # What did not change keeps its time, and is not built again.
+        # What did not change is not built again.
         if not source.is_file() or (copy.is_file() and filecmp.cmp(source, copy, shallow=False)):
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, copy)
+        shutil.copy(source, copy)
     link = to / ".venv"
     if not link.exists():
         link.symlink_to((ROOT / ".venv").resolve())
