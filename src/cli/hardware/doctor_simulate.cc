@@ -5,6 +5,7 @@
 
 #include "heddle/base/child_process.h"
 #include "heddle/base/json.h"
+#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/stopwatch.h"
@@ -78,6 +79,7 @@ Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invoca
     return Error(Code::kInvalidInput,
                  "--first-seed needs --simulate, the number of seeds to simulate from there");
   const int64_t seeds = *flags.seeds, first_seed = flags.first_seed.value_or(1);
+  set_log(LogLevel::kError, LogForm::kElapsed);  // planning logs real times, which differ from run to run
   const Stopwatch watch;
   Sums sums;
   int64_t done = 0;

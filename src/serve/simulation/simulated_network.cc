@@ -149,6 +149,15 @@ struct StreamEnd : std::enable_shared_from_this<StreamEnd<Sent, Received>> {
   bool dead() const { return pipe->dead[end]; }
   const void* place() const { return &pipe->to[end]; }
 
+  void begin_read(Received* to) {
+    into = to;
+    Simulation::current().wake(place());
+  }
+  void begin_write(const Sent* message) {
+    from = message;
+    Simulation::current().wake(place());
+  }
+
   void begin() {
     auto& simulation = Simulation::current();
     simulation.start(simulation.process(), [self = this->shared_from_this()] { self->read_all(); });
@@ -254,14 +263,8 @@ class SimulatedSessionCall final : public SessionCall {
     end_->listener = &listener;
     end_->begin();
   }
-  void read(worker::FromWorker* into) override {
-    end_->into = into;
-    Simulation::current().wake(end_->place());
-  }
-  void write(const worker::ToWorker* message) override {
-    end_->from = message;
-    Simulation::current().wake(end_->place());
-  }
+  void read(worker::FromWorker* into) override { end_->begin_read(into); }
+  void write(const worker::ToWorker* message) override { end_->begin_write(message); }
   void cancel() override {
     auto& e = *end_;
     if (!e.broken) {
@@ -288,14 +291,8 @@ class SimulatedCalled final : public CalledStream<Sent, Received> {
     end_->listener = &listener;
     end_->begin();
   }
-  void read(Received* into) override {
-    end_->into = into;
-    Simulation::current().wake(end_->place());
-  }
-  void write(const Sent* message) override {
-    end_->from = message;
-    Simulation::current().wake(end_->place());
-  }
+  void read(Received* into) override { end_->begin_read(into); }
+  void write(const Sent* message) override { end_->begin_write(message); }
   void finish(const grpc::Status& status, const Sent* last) override {
     auto& e = *end_;
     if (last != nullptr) {
