@@ -157,8 +157,12 @@ TimeNs Plane::tick(Deferred& deferred) {
 
 void Plane::apply(TimeNs now, Deferred& deferred) {
   for (const WorkId id : actions_.abort) {
-    count_loss(running_[id]);
-    end_work(running_[id], now - running_[id].start);
+    auto& r = running_[id];
+    // A device that is out since a map did not reach it may be at work: it is free once that has ended, too.
+    if (remote_ && !r.work.transfer && remote_state_[r.work.device].behind != 0)
+      remote_state_[r.work.device].behind = r.attempt;
+    count_loss(r);
+    end_work(r, now - r.start);
   }
   for (const RequestId id : actions_.begun) requests_.begin(id, now);
   for (const auto& work : actions_.start) begin_work(work, now, deferred);

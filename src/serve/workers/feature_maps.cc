@@ -131,15 +131,15 @@ std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
   return map;
 }
 
+size_t FeatureMaps::size() const {
+  const std::lock_guard lock(mutex_);
+  return maps_.size();
+}
+
 void FeatureMaps::clear() {
   const std::lock_guard lock(mutex_);
   maps_.clear();
   bytes_ = 0;
-}
-
-bool FeatureMaps::empty() const {
-  const std::lock_guard lock(mutex_);
-  return maps_.empty();
 }
 
 namespace {

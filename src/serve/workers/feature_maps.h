@@ -79,7 +79,7 @@ class FeatureMaps {
   std::optional<FeatureMap> take(uint64_t batch, uint32_t device);
   void release(uint64_t batch, uint32_t device);
   void clear();
-  bool empty() const;
+  size_t size() const;
 
  private:
   struct Kept {

@@ -161,7 +161,7 @@ class WorkerProcess final : public Worker {
     const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
     while (live_now() < until) {
       const auto session = calls_.current();
-      if (!session || !session->open() || (session->idle() && resources_.maps.empty())) return;
+      if (!session || !session->open() || (session->idle() && resources_.maps.size() == 0)) return;
       sleep_ns(kDrainLook_ns);
     }
   }
@@ -176,6 +176,7 @@ class WorkerProcess final : public Worker {
     c.maps_sent = resources_.maps_sent;
     c.maps_received = resources_.maps_received;
     c.map_bytes_received = resources_.map_bytes_received;
+    c.maps_kept = resources_.maps.size();
     const auto session = calls_.current();
     c.connected = session && session->open();
     const std::lock_guard lock(mutex_);

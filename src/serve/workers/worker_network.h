@@ -19,11 +19,13 @@ class StreamListener {
   virtual ~StreamListener() = default;
   virtual void read_done(bool ok) = 0;  // false: no message comes any more
   virtual void write_done(bool ok) = 0;
-  // The last report; the listener may destroy the stream within it. `status`: the called end's, or why the stream broke.
+  // The last report; the listener may destroy the stream within it. `status`: the called end's, or why the stream
+  // broke.
   virtual void stream_ended(const grpc::Status& status) = 0;
 };
 
-// An end of a stream. It has at most one read and one write under way; what they refer to lives until they are reported.
+// An end of a stream. It has at most one read and one write under way; what they refer to lives until they are
+// reported.
 template <class Sent, class Received>
 class MessageStream {
  public:

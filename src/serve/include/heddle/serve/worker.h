@@ -43,6 +43,7 @@ struct WorkerOptions {
 struct WorkerCounters {
   uint64_t sessions = 0, runs = 0, rows = 0;
   uint64_t maps_sent = 0, maps_received = 0, map_bytes_received = 0;
+  uint64_t maps_kept = 0;          // now, for devices that may ask for them
   bool connected = false;          // a server's session is open
   std::string announcement_error;  // of the last announcement; empty: it was taken
 };
