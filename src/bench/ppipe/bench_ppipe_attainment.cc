@@ -50,13 +50,15 @@ Result<Curve> curve_of(const PpipeLoadShares& shares, bool bound) {
   return curve;
 }
 
-Status draw(const std::string& path, const std::array<Curve, std::size(kCurves)>& curves) {
-  Chart chart{.title = "Requests in time over the load: PPipe's 24 instances, Poisson arrivals",
-              .x_label = "load factor (1: the rate of PPipe's plan)",
-              .y_label = "requests in time",
-              .y_min = .5,
-              .y_max = 1,
-              .y_percent = true};
+Status draw(const std::string& path, const std::array<Curve, std::size(kCurves)>& curves, double instances) {
+  Chart chart{
+      .title = fmt::format(
+          "Requests in time over the load, Poisson arrivals, mean of {} of PPipe's instances", instances),
+      .x_label = "load factor (1: the rate of PPipe's plan)",
+      .y_label = "requests in time",
+      .y_min = .5,
+      .y_max = 1,
+      .y_percent = true};
   for (size_t c = 0; c < curves.size(); ++c) {
     ChartLine line{kCurves[c].legend, {}};
     for (size_t s = 0; s < kSteps && curves[c][s] >= chart.y_min; ++s)
@@ -80,7 +82,8 @@ Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench) {
     size_t curve;
   };
   std::vector<Job> jobs;
-  for (const auto* from : {&plans, &for_traffic})
+  const PpipePlans* const both[] = {&plans, &for_traffic};
+  for (const auto* from : both)
     for (const auto& c : from->cases)
       for (size_t k = 0; k < std::size(kCurves); ++k)
         if (c.planner == kCurves[k].planner) jobs.push_back({&c, k});
@@ -115,7 +118,7 @@ Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench) {
                                std::string(kCurves[k].legend) + ", load " + fmt::format("{:.1f}", load_at(s)),
                                "%", 100 * sums[k][s]));
   }
-  if (!bench.options.picture.empty()) HEDDLE_RETURN_IF_ERROR(draw(bench.options.picture, sums));
+  if (!bench.options.picture.empty()) HEDDLE_RETURN_IF_ERROR(draw(bench.options.picture, sums, instances[0]));
   return rows;
 }
 
