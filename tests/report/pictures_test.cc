@@ -3,6 +3,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/plan/builder.h"
+#include "heddle/report/chart.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/timeline_view.h"
@@ -24,6 +25,16 @@ TEST(TimelineView, ListsDevicesFirstEvenIdleOnesThenTransfers) {
   const auto p = planned_diamond();
   EXPECT_EQ(view_of(p).tracks, (std::vector<std::string>{"device gpu0", "device gpu1", "device gpu2",
                                                          "transfer gpu0 -> gpu1", "transfer gpu1 -> gpu0"}));
+}
+
+TEST(Chart, IsAFileOfItsOwnForLightAndDarkPages) {
+  const Chart chart{.title = "a < b", .lines = {{"one", {{1, .5}, {2, 1}}}}, .y_percent = true};
+  const auto file = chart_file(chart);
+  EXPECT_THAT(file, testing::StartsWith("<svg"));
+  EXPECT_THAT(file, HasSubstr("prefers-color-scheme:dark"));
+  EXPECT_THAT(file, HasSubstr("a &lt; b"));
+  EXPECT_THAT(file, HasSubstr("one at 2: 100 %"));
+  EXPECT_THAT(file, testing::EndsWith("</svg>\n"));
 }
 
 TEST(TimelineView, MarksTheCriticalPath) {

@@ -49,6 +49,7 @@ struct BenchOptions {
   std::string input, reference;  // folder with instances, file with other solvers' results
   int64_t instances = 30;        // generated for each point of a figure, or by suite solvers in all
   bool each_instance = false;    // rows of single instances, too
+  std::string picture;           // ppipe: the SVG file that the part attainment draws; empty: none
 };
 
 struct BenchSuite {

@@ -27,7 +27,10 @@ double round_step(double span, int ticks);
 // apart; lines also differ by their dashes. Each line has a legend entry and hover texts.
 std::string chart_svg(const Chart& chart);
 
-// CSS for chart_svg(), light and dark.
+// The same as a file of its own, with its style, readable on light and dark pages.
+std::string chart_file(const Chart& chart);
+
+// CSS for chart_svg(). Colours come from the page's variables.
 extern const char kChartStyle[];
 
 }  // namespace heddle
