@@ -19,7 +19,8 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
 
 // --engines and --precision.
 void declare_variants(Command& command, std::string& engines, std::string& precision);
-// The values of these and of --budget.
+void declare_budget(Command& command, std::string& budget);
+// The values of these.
 Result<VariantSettings> variant_settings(const std::string& engines, const std::string& precision,
                                          const std::string& budget);
 

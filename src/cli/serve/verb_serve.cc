@@ -463,9 +463,7 @@ RunFn setup_serve(Command& command) {
       "--precision", o->precision,
       "models: f32, tf32, bf16, fp16, auto for what the engine takes by itself (default auto), or budget: "
       "f32 for models whose error in that type is too large");
-  command.option("--budget", o->budget,
-                 "for --precision budget: least share of equal decisions and largest mean error "
-                 "(default decisions=0.999,mean=0.001)");
+  declare_budget(command, o->budget);
   o->calibration.declare(command);
   command.option(
       "--plan-for", o->plan_for,

@@ -35,6 +35,7 @@ std::string device_name(const Device& device);  // OpenVINO's name of the device
 Status infer(ov::InferRequest& request);
 
 std::optional<DType> dtype_of(const ov::element::Type& type);
+ov::element::Type element_of(DType dtype);  // dynamic if OpenVINO has no such type
 Result<ov::Tensor> wrap(const TensorView& view);
 // Copies the values into the request's own input tensors.
 Status copy_inputs(ov::InferRequest& request, std::span<const TensorValue> values);

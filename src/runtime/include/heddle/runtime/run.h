@@ -49,6 +49,11 @@ struct CalibrationOptions {
 // Invalid input, with the file and what was expected, if the folder's files are no samples of the model.
 Result<std::vector<std::vector<TensorValue>>> calibration_inputs(const Model& model,
                                                                  const CalibrationOptions& options);
+// The same for one of several models, which have inputs of their own: the folder `name` inside the options' folder has
+// precedence.
+Result<std::vector<std::vector<TensorValue>>> calibration_inputs(const Model& model,
+                                                                 CalibrationOptions options,
+                                                                 const std::string& name);
 
 struct RunOptions {
   int warmups = 3;
