@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch gpu-bundle check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch test-deploy gpu-bundle check debug tsan fuzz format format-check tidy coverage bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -42,6 +42,11 @@ test: build ## build, then all tests; TORCH=1 with those of the backend torch
 test-torch: setup ## the tests of the backend torch alone, in a build of their own; skipped where there is no libtorch
 	@scripts/test_torch.sh
 
+test-deploy: build ## the tests of heddle deploy on a real Slurm, Ray and NATS, which `make test` skips where they are missing
+	@scripts/setup.sh --deploy
+	@HEDDLE_ONLY_CONFIGURE=1 scripts/build.sh release
+	@scripts/test.sh release -R '^deploy\.'
+
 gpu-bundle: setup ## a packed folder that tests and measures Heddle on a bare machine with CUDA, in build-gpu/
 	@scripts/gpu_bundle.sh
 
@@ -69,9 +74,12 @@ tidy: setup ## clang-tidy over src
 
 check: format-check test debug tsan tidy ## everything: format, tests, both sanitizer builds, clang-tidy
 
+coverage: setup ## line and branch coverage of FOLDERS of src (default: base graph plan solve planners fleet)
+	@scripts/coverage.sh $(FOLDERS)
+
 bench: setup ## build, then the core benchmarks beside their baselines
 	@scripts/build.sh release heddle
 	@build/heddle bench core
 
 clean: ## remove the build folders and the demo's output; keeps .venv and .venv-docs
-	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch build-gpu build-docs build-wheel-* demo-out dist
+	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-coverage build-torch build-gpu build-docs build-wheel-* demo-out dist

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build.sh PRESET [TARGET...]  Configures where needed and builds. Presets: release, torch, debug, tsan, fuzz.
+# build.sh PRESET [TARGET...]  Configures where needed and builds. Presets: release, torch, debug, tsan, coverage, fuzz.
 # Settings from the environment: JOBS (default: the number of cores); HEDDLE_ONLY_CONFIGURE=1 does not build;
 # TORCH=1 adds the backend torch (needs libtorch, that of HEDDLE_TORCH_PYTHON where it is set), TORCH=0 takes it out
 # again, without TORCH it stays as it was.

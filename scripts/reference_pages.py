@@ -21,6 +21,7 @@ FOLDERS = {
     "fleet": "fleets, their plans, the data plane and the simulator",
     "serve": "servers, workers and load",
     "runtime": "compiles and runs plans",
+    "deploy": "fleets and plans as files of Kubernetes, Slurm, Ray and systemd",
     "report": "explanations, timelines, tables",
     "graph": "models and graphs",
     "cluster": "hardware",

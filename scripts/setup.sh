@@ -4,6 +4,7 @@
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
 # setup.sh --demo        only what `make demo` needs: no clang, no MPI, 348 of 722 MB of wheels
 # setup.sh --docs        only what `make docs` needs: MkDocs in .venv-docs, 27 MB of wheels
+# setup.sh --deploy      what `make test-deploy` needs: Slurm, NATS, and Ray in .venv-deploy (100 MB of wheels)
 # setup.sh --torch       libtorch for the backend torch, which the rest does without
 # setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
 set -euo pipefail
@@ -98,24 +99,29 @@ find_python() {
     "Install one and name it: HEDDLE_PYTHON=/path/to/python3.11 make setup"
 }
 
-# requirements all|demo|docs|wheelhouse: their files. The site's wheels are no part of "all".
+# requirements all|demo|docs|deploy|wheelhouse: their files. Wheels of docs and deploy are no part of "all".
 requirements() {
   case "$1" in
     demo) printf 'scripts/requirements/%s.txt\n' run build models ;;
-    docs) printf 'scripts/requirements/docs.txt\n' ;;
+    docs | deploy) printf 'scripts/requirements/%s.txt\n' "$1" ;;
     wheelhouse) printf '%s\n' scripts/requirements/*.txt ;;
-    *) printf '%s\n' scripts/requirements/*.txt | grep -v '/docs\.txt$' ;;
+    *) printf '%s\n' scripts/requirements/*.txt | grep -Ev '/(docs|deploy)\.txt$' ;;
   esac
 }
 
-# environment all|demo|docs: its folder.
-environment() { [ "$1" = docs ] && printf '.venv-docs' || printf '.venv'; }
+# environment all|demo|docs|deploy: its folder.
+environment() {
+  case "$1" in
+    docs | deploy) printf '.venv-%s' "$1" ;;
+    *) printf '.venv' ;;
+  esac
+}
 
 # One stamp per set of requirements, written last, so that an interrupted installation is taken up again.
 wanted_stamp() { printf '%s ' "$1" && requirements "$1" | xargs cat | sha256sum | cut -c1-16; }
 
-# pip_wheels all|demo|docs|wheelhouse VERB...  They list everything that is needed, with hashes; of some wheels only the
-# libraries or models are used, whatever Python and dependencies their packages ask for.
+# pip_wheels all|demo|docs|deploy|wheelhouse VERB...  They list everything that is needed, with hashes; of some wheels
+# only the libraries or models are used, whatever Python and dependencies their packages ask for.
 pip_wheels() {
   local files=() file python
   while read -r file; do files+=(-r "$file"); done < <(requirements "$1")
@@ -125,7 +131,7 @@ pip_wheels() {
     --only-binary=:all: --ignore-requires-python "${files[@]}"
 }
 
-# make_environment all|demo|docs
+# make_environment all|demo|docs|deploy
 make_environment() {
   local folder stamp there
   folder=$(environment "$1")
@@ -181,7 +187,11 @@ case "${1:-}" in
     make_environment demo
     ;;
   --docs) make_environment docs ;;
+  --deploy)
+    check_packages scripts/packages/base.txt scripts/packages/full.txt scripts/packages/deploy.txt
+    make_environment deploy
+    ;;
   --torch) check_libtorch ;;
   --wheelhouse) make_wheelhouse ;;
-  *) die "usage: setup.sh [--demo | --docs | --torch | --wheelhouse]" ;;
+  *) die "usage: setup.sh [--demo | --docs | --deploy | --torch | --wheelhouse]" ;;
 esac

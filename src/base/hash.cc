@@ -1,15 +1,12 @@
 #include "heddle/base/hash.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 namespace heddle {
 
-std::string hex64(uint64_t value) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(16, '0');
-  for (size_t i = 16; i-- > 0; value >>= 4) text[i] = kDigits[value & 15];
-  return text;
-}
+std::string hex64(uint64_t value) { return fmt::format("{:016x}", value); }
 
 std::optional<uint64_t> hex64_from_text(std::string_view text) {
   uint64_t value = 0;

@@ -1,8 +1,9 @@
 #include "rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "heddle/base/gap.h"
@@ -14,16 +15,12 @@
 namespace heddle::bench {
 namespace {
 
-std::string cell(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.4g", v);
-  return text;
-}
+std::string cell(double v) { return fmt::format("{:.4g}", v); }
+std::string number7(double v) { return fmt::format("{:.7g}", v); }
 
-std::string number7(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.7g", v);
-  return text;
+// No time is below its bound, no rate above.
+double gap_of(double value, double bound) {
+  return value < bound ? relative_gap(bound, value) : relative_gap(value, bound);
 }
 
 std::optional<double> integral_of(const BenchRow& r) {
@@ -88,7 +85,7 @@ std::string rows_text(const std::vector<BenchRow>& rows) {
       lines.push_back({r.metric, shown(r.value) + (r.unit.empty() ? "" : " " + r.unit),
                        r.baseline_value ? shown(*r.baseline_value) : "", r.baseline,
                        r.reference ? shown(*r.reference) : "", r.bound ? shown(*r.bound) : "",
-                       r.bound && *r.bound > 0 ? percent(relative_gap(r.value, *r.bound)) : "",
+                       r.bound && *r.bound > 0 ? percent(gap_of(r.value, *r.bound)) : "",
                        r.seconds ? cell(*r.seconds) : "", integral ? cell(*integral) : ""});
       for (size_t c = 0; c < all.size(); ++c) filled[c] = filled[c] || !lines.back()[c].empty();
     }

@@ -9,6 +9,8 @@ constexpr BenchSuite kSuites[] = {
      "real models in the engines' own types, in f32 and under a budget, beside engines as they come: times, "
      "errors, predictions",
      bench_models},
+    {"busy", "real models and engines as they come while 0, 1 and 2 other processes each keep a core busy",
+     bench_busy},
     {"dnn-partitioning", "placement workloads of EfficientMIP (--input) beside peers' figures (--reference)",
      bench_dnn_partitioning},
     {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds",
@@ -24,6 +26,9 @@ constexpr BenchSuite kSuites[] = {
      "what a message between two ranks costs beside MPI alone (mpirun -n 2 heddle bench transport)",
      bench_transport},
     {"ppipe", "PPipe's fleets (--input) beside its published plans; more classes, more devices", bench_ppipe},
+    {"solvers",
+     "random models (--instances) by both solvers, with presolve and without, and by trying all solutions",
+     bench_solvers},
     {"serve", "latency that serving adds to a direct call, its rate beside a plain gRPC echo's", bench_serve},
 };
 

@@ -6,6 +6,7 @@
 namespace heddle::bench {
 
 Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Control& control);
+Result<std::vector<BenchRow>> bench_busy(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_moirai(const BenchOptions& options, const Control& control);
@@ -14,6 +15,7 @@ Result<std::vector<BenchRow>> bench_cold(const BenchOptions& options, const Cont
 Result<std::vector<BenchRow>> bench_sortinghat(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_ppipe(const BenchOptions& options, const Control& control);
+Result<std::vector<BenchRow>> bench_solvers(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Control& control);
 
 // Parts of bench_core.

@@ -1,4 +1,6 @@
 // heddle bench: suites, their table and their JSON.
+#include <algorithm>
+
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/bench/bench.h"
@@ -25,6 +27,7 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
                          "; there are " + join_names(names));
   }
   o.options.only = split_list(o.only);
+  HEDDLE_RETURN_IF_ERROR(check_output(o.options.picture));
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, suite->run(o.options, invocation));
   if (rank_environment().rank > 0) return kExitDone;  // of several ranks the first one speaks
   if (rows.empty() && !o.only.empty() && !invocation.cancel.cancelled()) {
@@ -32,7 +35,7 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
                          " has no such part (`heddle bench --help` names them)");
   }
   show_result(invocation, bench::rows_json(rows), bench::rows_text(rows));
-  return kExitDone;
+  return std::ranges::any_of(rows, &bench::BenchRow::fails) ? kExitNo : kExitDone;
 }
 
 }  // namespace
@@ -51,10 +54,9 @@ RunFn setup_bench(Command& command) {
       "cold: plain, cached, and by name only transformer, a model of 1.4 GB; "
       "sortinghat: v100-1, v100-2, v100-4, v100-hetero, a6000, p4d, models' names, 1x32, 1x1024, 4x128, "
       "32x64; "
-      "dnn-partitioning: parts of the instances' names; ppipe: plans, fleets, simulation, goodput, speed, "
-      "small, and "
-      "of "
-      "the latter clusters or instances, such as HC1-L or HC1-L/G1)");
+      "dnn-partitioning: parts of the instances' names; ppipe: plans, fleets, simulation, goodput, "
+      "attainment, realtime, day, speed, small, and clusters or instances of these, such as HC1-L or "
+      "HC1-L/G1; solvers: shapes, schedules, placements)");
   command.list("--models", o->options.models,
                "folder or file with models (repeatable; .onnx, hios: also .json; default: those of the "
                "installed wheels, hios: of the zoo)");
@@ -67,8 +69,9 @@ RunFn setup_bench(Command& command) {
   command.option("--input", o->options.input, "folder with the suite's instances");
   command.option("--reference", o->options.reference,
                  "file with other solvers' results (CSV; hios: JSON lines, default reference.jsonl beside)");
-  command.option("--instances", o->options.instances, "hios: instances generated for each point (default 30)",
-                 1, 1'000'000);
+  command.option("--instances", o->options.instances,
+                 "instances that hios generates for each point, solvers in all (default 30)", 1, 1'000'000);
+  command.option("--picture", o->options.picture, "ppipe: draw the part attainment into this file (.svg)");
   command.flag("--each-instance", o->options.each_instance, "hios: a row for each generated instance, too");
   return [o](const Invocation& invocation) { return run_bench(*o, invocation); };
 }

@@ -20,6 +20,7 @@ constexpr Verb kVerbs[] = {
     {"fleet", "plan fleets of many devices for several models with deadlines", setup_fleet},
     {"serve", "serve models on this machine, or a fleet, by the Open Inference Protocol", setup_serve},
     {"worker", "run a process whose devices a served fleet uses", setup_worker},
+    {"deploy", "write a fleet or plan as Kubernetes, Slurm, Ray or systemd files", setup_deploy},
     {"loadtest", "load a server with open-loop requests, and count the outcome of each", setup_loadtest},
     {"server", "show or change a server's fleet: its devices and its plan", setup_server},
     {"bench", "reproduce a table of figures", setup_bench},

@@ -8,6 +8,7 @@ namespace heddle::cli {
 RunFn setup_bench(Command& command);
 RunFn setup_compare(Command& command);
 RunFn setup_completion(Command& command);
+RunFn setup_deploy(Command& command);
 RunFn setup_devices(Command& command);
 RunFn setup_doctor(Command& command);
 RunFn setup_explain(Command& command);

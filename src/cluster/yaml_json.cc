@@ -5,6 +5,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <sstream>
@@ -226,6 +227,26 @@ bool is_short(const Json& json) {
          (json.is_array() || json_text(json).size() <= kMostLineBytes);
 }
 
+// Text that readers of YAML 1.1 (PyYAML, kubectl) take for a boolean, a number in another base, or a date.
+bool is_typed_in_yaml_1_1(const std::string& text) {
+  static constexpr std::string_view kBooleans[] = {"y",   "n",    "yes",   "no",  "on",
+                                                   "off", "true", "false", "null"};
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (std::find(std::begin(kBooleans), std::end(kBooleans), lower) != std::end(kBooleans)) return true;
+  const auto digits = [&lower](size_t from, const char* allowed) {
+    return lower.size() > from && lower.find_first_not_of(allowed, from) == std::string::npos;
+  };
+  const size_t sign = lower.starts_with('-') || lower.starts_with('+') ? 1 : 0;
+  if (lower.compare(sign, 2, "0x") == 0) return digits(sign + 2, "0123456789abcdef_");
+  if (lower.compare(sign, 2, "0b") == 0) return digits(sign + 2, "01_");
+  if (lower.compare(sign, 1, ".") == 0)
+    return digits(sign + 1, "0123456789_e+-") || lower.substr(sign) == ".inf" || lower == ".nan";
+  if (sign < lower.size() && std::isdigit(static_cast<unsigned char>(lower[sign])) == 0) return false;
+  const bool date = lower.size() >= 8 && lower[4] == '-' && lower.find_first_not_of("0123456789") == 4;
+  return date || digits(sign, "0123456789_:.");
+}
+
 void emit(YAML::Emitter& out, const Json& json, bool on_one_line) {
   if (json.is_object()) {
     if (on_one_line || json.empty()) out << YAML::Flow;
@@ -243,7 +264,7 @@ void emit(YAML::Emitter& out, const Json& json, bool on_one_line) {
     out << YAML::EndSeq;
   } else if (json.is_string()) {
     const auto& text = json.get_ref<const std::string&>();
-    if (!plain_scalar(text).is_string()) out << YAML::DoubleQuoted;
+    if (!plain_scalar(text).is_string() || is_typed_in_yaml_1_1(text)) out << YAML::DoubleQuoted;
     out << text;
   } else {
     out << json_text(json);

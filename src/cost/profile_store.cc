@@ -87,7 +87,7 @@ struct ProfileStore::Impl {
   Database db;
   std::string fingerprint;
   mutable std::mutex mutex;  // one connection: one statement at a time
-  Statement find, segment, batches, put, all;
+  Statement find, segment, put, all;
 
   Result<std::vector<ProfileRecord>> rows(Statement& s) const {
     std::vector<ProfileRecord> records;
@@ -102,7 +102,6 @@ struct ProfileStore::Impl {
     const std::string select = fmt::format("SELECT {} FROM profile WHERE fingerprint = ?1", kColumns);
     const std::string on_target = select + " AND signature = ?2 AND target = ?3";
     HEDDLE_ASSIGN_OR_RETURN(find, db.prepare(on_target + " AND share = ?4 AND batch = ?5"));
-    HEDDLE_ASSIGN_OR_RETURN(batches, db.prepare(on_target + " AND share = ?4 ORDER BY batch"));
     HEDDLE_ASSIGN_OR_RETURN(segment, db.prepare(on_target + " ORDER BY share, batch"));
     HEDDLE_ASSIGN_OR_RETURN(all, db.prepare(select + " ORDER BY signature, target, share, batch"));
     HEDDLE_ASSIGN_OR_RETURN(
@@ -180,14 +179,6 @@ Result<std::optional<ProfileRecord>> ProfileStore::find(const ProfileKey& key) c
   HEDDLE_ASSIGN_OR_RETURN(auto records, impl_->rows(s));
   if (records.empty()) return std::optional<ProfileRecord>();
   return std::optional<ProfileRecord>(std::move(records.front()));
-}
-
-Result<std::vector<ProfileRecord>> ProfileStore::find_batches(const ProfileKey& key) const {
-  const std::lock_guard lock(impl_->mutex);
-  Statement& s = impl_->batches;
-  const Statement::Reset reset(s);
-  s.bind(impl_->fingerprint, std::bit_cast<int64_t>(key.signature), key.target, key.share);
-  return impl_->rows(s);
 }
 
 Result<std::vector<ProfileRecord>> ProfileStore::find_segment(uint64_t signature,

@@ -4,7 +4,9 @@
 #include <array>
 #include <string_view>
 
+#include "heddle/cluster/catalogue.h"
 #include "heddle/cost/cost_model.h"
+#include "heddle/graph/quantised.h"
 
 namespace heddle {
 namespace {
@@ -64,6 +66,12 @@ Efficiency efficiency_of(std::string_view type) {
   return kStreaming;
 }
 
+// Operations per second: those of the device's precision, or of int8 for a quantised unit on hardware of the catalogue.
+double rate_of(const Device& device, const Op& op) {
+  const CatalogueDevice* row = is_int8(op) ? rated_by_catalogue(device) : nullptr;
+  return row == nullptr ? device.peak_flops : std::max(device.peak_flops, row->int8_ops);
+}
+
 class Roofline final : public CostModel {
  public:
   std::optional<Cost> segment(const Graph& graph, std::span<const OpId> ops, const Device& device,
@@ -73,7 +81,7 @@ class Roofline final : public CostModel {
     for (OpId id : ops) {
       const Op& op = graph.op(id);
       const Efficiency e = efficiency_of(op.type);
-      const double compute = op.flops / (device.peak_flops * e.compute);
+      const double compute = op.flops / (rate_of(device, op) * e.compute);
       const double memory = static_cast<double>(op.bytes_accessed) / (device.memory_bytes_per_s * e.memory);
       seconds += std::max(compute, memory);
     }

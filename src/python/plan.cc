@@ -71,6 +71,13 @@ nb::dict robustness_of(const PyPlan& plan) {
   return values;
 }
 
+nb::tuple worst_case(const PyPlan& plan, double lost) {
+  if (!(lost >= 0 && lost < 1))
+    raise(invalid_input("a device loses a share of its speed from 0 up to below 1"));
+  const WorstLoss worst = value_or_raise(worst_loss(plan.problem(), plan.result.plan, lost));
+  return nb::make_tuple(plan.problem().cluster->device(worst.device).name, worst.value_us);
+}
+
 struct PlacedSegment {
   std::string name, device;
   std::vector<std::string> ops;
@@ -224,6 +231,10 @@ void bind_plan(nb::module_& module) {
           "robustness", &robustness_of, nb::sig("def robustness(self) -> dict[str, float]"),
           "The objective in us on a busy machine. The named device loses part of its speed (\"cpu0 -50 %\"), "
           "or another process takes the named core (\"core 1 taken\"). Of each kind the one that costs most.")
+      .def("worst_case", &worst_case, "lost"_a,
+           nb::sig("def worst_case(self, lost: float) -> tuple[str, float]"),
+           "The device of the plan whose loss of that share of its speed costs most, and the objective in us "
+           "then.")
       .def_prop_ro("termination", [](const PyPlan& p) { return p.result.stop; })
       .def_prop_ro("planner", [](const PyPlan& p) { return p.result.planner; })
       .def_prop_ro("planning_s", [](const PyPlan& p) { return p.result.planning_s; })

@@ -14,6 +14,7 @@
 #include "heddle/base/units.h"
 #include "heddle/session/grade.h"
 #include "heddle/session/hardware_changes.h"
+#include "heddle/session/robust.h"
 #include "objects.h"
 
 namespace heddle::python {
@@ -69,6 +70,7 @@ std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
                                    const std::optional<std::shared_ptr<PyCosts>>& costs,
                                    const InputValues& values, const std::string& objective,
                                    const std::string& planner, double time_limit, uint64_t seed, int threads,
+                                   double robust,
                                    const nb::object& on_progress) {
   model = with_values(std::move(model), values, on_progress);
   auto made = std::make_shared<PyPlan>();
@@ -80,7 +82,10 @@ std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
         HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const auto* known, planner_named(planner));
         HEDDLE_ASSIGN_OR_RETURN(made->session,
                                 open_session(model->source, model->loaded, made->settings, control));
-        return make_plan(made->session, planner, made->search, control);
+        if (robust == 0) return make_plan(made->session, planner, made->search, control);
+        HEDDLE_ASSIGN_OR_RETURN(auto made_robust,
+                                make_robust_plan(made->session, planner, made->search, robust, control));
+        return std::move(made_robust.result);
       });
   return made;
 }
@@ -229,11 +234,12 @@ void bind_planning(nb::module_& module) {
   module.def(
       "plan", &plan_model, "model"_a, "cluster"_a = nb::none(), "costs"_a = nb::none(), nb::kw_only(),
       "values"_a = InputValues(), "objective"_a = "latency", "planner"_a = "auto", "time_limit"_a = 10.0,
-      "seed"_a = 1, "threads"_a = 1, "on_progress"_a = nb::none(),
+      "seed"_a = 1, "threads"_a = 1, "robust"_a = 0.0, "on_progress"_a = nb::none(),
       nb::sig("def plan(model: Model, cluster: Cluster | None = None, costs: Costs | None = None, *, "
               "values: collections.abc.Mapping[str, collections.abc.Sequence[float]] = {}, "
               "objective: typing.Literal['latency', 'cold-latency', 'throughput'] = 'latency', "
               "planner: str = 'auto', time_limit: float = 10.0, seed: int = 1, threads: int = 1, "
+              "robust: float = 0.0, "
               "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Plan"),
       "Plans the model on the cluster: places units, orders them, and adds transfers and loads.\n\n"
       "`costs`: as profile() found them, with its settings; else they are found with its usual settings. "
@@ -242,7 +248,10 @@ void bind_planning(nb::module_& module) {
       "of a model with these values. "
       "`planner`: one of planners(). `time_limit`: seconds of planning; measuring comes on top. `threads`: "
       "of the "
-      "search, which uses no others. `on_progress` is called on this thread, at most ten times a second. "
+      "search, which uses no others. `robust`: plan for the loss of this share (0 to 0.9) of any one "
+      "device's "
+      "speed: the plan whose worst case is best; see Plan.worst_case(). `on_progress` is called on this "
+      "thread, at most ten times a second. "
       "Ctrl-C "
       "gives the best plan so far, with termination CANCELLED, and KeyboardInterrupt if there is none yet. "
       "Raises "

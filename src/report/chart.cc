@@ -1,4 +1,4 @@
-#include "chart.h"
+#include "heddle/report/chart.h"
 
 #include <algorithm>
 #include <cmath>
@@ -145,6 +145,16 @@ std::string chart_svg(const Chart& chart) {
     svg += svg_text(lx + 28, ly, "start", "tick", shown);
   }
   return svg + "</svg>\n";
+}
+
+std::string chart_file(const Chart& chart) {
+  std::string svg = chart_svg(chart);
+  const std::string style =
+      "\n<style>:root{--ink:#1f2933;--muted:#5a6a7a;--line:#d8dee5;--paper:#fff}"
+      "@media(prefers-color-scheme:dark){:root{--ink:#e5e9ee;--muted:#9aa7b5;--line:#343e49;--paper:#14181d}"
+      "}" +
+      std::string(kChartStyle) + "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>";
+  return svg.insert(svg.find('>') + 1, style);
 }
 
 }  // namespace heddle

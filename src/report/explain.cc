@@ -222,8 +222,8 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   if (problem.objective == Objective::kThroughput) e.next_bottleneck = next_bottleneck(timeline);
   e.suggestions = suggest(problem, plan, e.value_us);
   if (auto robust = robustness(problem, plan); robust.ok()) e.robustness = std::move(*robust);
+  e.precision_text = int8_text(problem) + precision_choice_text(problem);
   if (problem.precision) {
-    e.precision_text = precision_choice_text(problem);
     e.precision_units = precision_units_table(problem);
     e.precision = std::make_shared<const Json>(precision_choice_json(problem));
   }

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <map>
 
-#include "chart.h"
 #include "heddle/base/units.h"
+#include "heddle/report/chart.h"
 #include "heddle/report/fleet_view.h"
 #include "heddle/report/page.h"
 #include "heddle/report/text_table.h"

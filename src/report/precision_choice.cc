@@ -7,6 +7,9 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
+#include "heddle/cluster/catalogue.h"
+#include "heddle/graph/quantised.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
 
@@ -27,6 +30,22 @@ Json precision_choice_json(const Problem& problem) {
           {"mean_error", c.mean},
           {"largest_error", c.largest},
           {"units", std::move(units)}};
+}
+
+std::string int8_text(const Problem& problem) {
+  const auto units = std::ranges::count_if(problem.graph->ops(), is_int8);
+  if (units == 0) return "";
+  std::string rates;
+  for (const DeviceId id : problem.usable_devices()) {
+    const Device& device = problem.cluster->device(id);
+    const CatalogueDevice* row = rated_by_catalogue(device);
+    if (row == nullptr || row->int8_ops <= device.peak_flops) continue;
+    rates += (rates.empty() ? "" : ", ") + device.name + " " + format_si(row->int8_ops, "OP/s");
+  }
+  return fmt::format("Quantised model: {} of {} units have int8 products. {}.\n", units,
+                     problem.graph->num_ops(),
+                     rates.empty() ? "No device has a rate for int8"
+                                   : "Estimates count these at the rates for int8: " + rates);
 }
 
 std::string precision_choice_text(const Problem& problem) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/base/gap.h"
 #include "heddle/base/json.h"
@@ -139,6 +140,13 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
          precision_text(run.precision);
 }
 
+namespace {
+
+// Whether the times of the segments changed by more than what remains unexplained.
+bool machine_changed(const Recheck& r) { return std::abs(r.drift) > std::abs(r.error); }
+
+}  // namespace
+
 std::string precision_text(const std::optional<PrecisionError>& error) {
   if (!error) return "";
   const auto line = [](const OutputError& e) {
@@ -177,6 +185,30 @@ std::string recheck_text(const Recheck& r) {
       "         (quartiles {} to {}, {} rounds); the segments now take {} compared with the profile\n",
       format_us(r.predicted_us), format_us(r.measured_us), signed_percent(r.error),
       signed_percent(r.error_low), signed_percent(r.error_high), r.rounds, signed_percent(r.drift));
+}
+
+bool is_off(const RunRecord& run) {
+  const double low = std::min(run.measured_us, run.predicted_us);
+  return low > 0 && std::max(run.measured_us, run.predicted_us) > kUsualBand * low;
+}
+
+Json off_because_json(const Recheck& r) {
+  return {{"cause", machine_changed(r) ? "machine" : "prediction"}, {"drift", r.drift}, {"error", r.error}};
+}
+
+std::string off_because_text(const Recheck& r) {
+  const std::string now = signed_percent(r.drift);
+  if (machine_changed(r))
+    return fmt::format(
+        "the machine is {} than when it was profiled: the plan's segments alone now take {}; with these "
+        "times the\n"
+        "         prediction is off by {}\n",
+        r.drift > 0 ? "slower" : "faster", now, signed_percent(r.error));
+  return fmt::format(
+      "the prediction is wrong, not the machine: the plan's segments alone take {} compared with the "
+      "profile, and\n"
+      "         with these times the prediction is off by {}\n",
+      now, signed_percent(r.error));
 }
 
 std::string comparison_text(const Comparison& c, Objective objective) {

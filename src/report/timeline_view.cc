@@ -102,6 +102,20 @@ void divide_stages(const Plan& plan, std::vector<TimelineBar>& bars) {
   }
 }
 
+// Divides a track's height among the lanes that use it: the times are those of one request of each lane alone, so
+// steps of different lanes may have the same time.
+void divide_lanes(const Plan& plan, std::vector<TimelineBar>& bars) {
+  const auto lane_of = [&](size_t i) { return plan.segments[plan.steps[i].segment.index()].lane; };
+  std::map<std::string, std::set<int32_t>> lanes;
+  for (size_t i = 0; i < bars.size(); ++i) lanes[bars[i].track].insert(lane_of(i));
+  for (size_t i = 0; i < bars.size(); ++i) {
+    const auto& own = lanes[bars[i].track];
+    const auto before = static_cast<int>(std::distance(own.begin(), own.find(lane_of(i))));
+    bars[i].part += before * bars[i].parts;
+    bars[i].parts *= static_cast<int>(own.size());
+  }
+}
+
 // Devices in the cluster's order (including idle ones), then transfers, then loads, by name.
 std::vector<std::string> track_order(const Problem& problem, const std::vector<TimelineBar>& bars) {
   std::vector<std::string> tracks;
@@ -147,6 +161,7 @@ TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const 
   for (size_t i = 0; i < plan.steps.size(); ++i)
     view.bars.push_back(make_bar(problem, plan, timeline, i, run));
   divide_stages(plan, view.bars);
+  divide_lanes(plan, view.bars);
   for (const auto step : critical_path(timeline)) view.bars[step.index()].critical = true;
   view.tracks = track_order(problem, view.bars);
   std::map<std::string, size_t> rank;

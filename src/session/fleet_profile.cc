@@ -1,5 +1,7 @@
 #include "heddle/session/fleet_profile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +9,7 @@
 #include "fleet_blocks.h"
 #include "heddle/base/errors.h"
 #include "heddle/runtime/device_shares.h"
+#include "heddle/runtime/precision_error.h"
 #include "session_parts.h"
 
 namespace heddle {
@@ -203,7 +206,56 @@ class ModelProfile {
   std::vector<std::vector<OpId>> blocks_;  // ops of the model's own graph
 };
 
+// The type with the largest rounding among this machine's devices.
+Result<Precision> narrowest_of(const FleetProfileSettings& settings, const VariantSettings& variants) {
+  std::shared_ptr<const Cluster> cluster = settings.cluster;
+  if (cluster == nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(cluster, open_cluster("preset:local"));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(cluster, choose_variants(cluster, variants));
+  Precision narrow = Precision::kF32;
+  for (const Device& device : cluster->devices())
+    if (!device.target.empty() && rounding_of(device.precision) > rounding_of(narrow))
+      narrow = device.precision;
+  return narrow;
+}
+
 }  // namespace
+
+Result<FleetPrecision> under_budget(const FleetProfileSettings& settings, const Control& control) {
+  FleetPrecision chosen;
+  const ErrorBudget budget = settings.variants.budget.value_or(ErrorBudget());
+  chosen.variants = settings.variants;
+  chosen.variants.budget.reset();
+  HEDDLE_ASSIGN_OR_RETURN(chosen.narrow, narrowest_of(settings, chosen.variants));
+  if (chosen.narrow == Precision::kF32) return chosen;
+  const ModelTypeError* over = nullptr;
+  chosen.models.reserve(settings.models.size());
+  for (const ModelSpec& source : settings.models) {
+    control.report("measuring the error of types", static_cast<double>(chosen.models.size()),
+                   static_cast<double>(settings.models.size()));
+    HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model({source.path, source.import.at_batch(1)}));
+    if (loaded.model == nullptr) return invalid_input(source.path + ": a budget needs a real model");
+    HEDDLE_ASSIGN_OR_RETURN(auto inputs,
+                            calibration_inputs(*loaded.model, settings.calibration, loaded.name));
+    HEDDLE_ASSIGN_OR_RETURN(const Samples samples, with_references(*loaded.model, std::move(inputs)));
+    HEDDLE_ASSIGN_OR_RETURN(const OutputError error,
+                            unsplit_error(*loaded.model, chosen.narrow, samples, settings.decisions));
+    // Without samples nothing here can tell what the type costs.
+    chosen.models.push_back({loaded.name, error.agreement(), error.mean(),
+                             error.samples > 0 && budget.allows(error.agreement(), error.mean())});
+    if (!chosen.models.back().allowed) over = &chosen.models.back();
+  }
+  if (over == nullptr) return chosen;
+  chosen.variants.precisions = {precision_name(Precision::kF32)};
+  HEDDLE_ASSIGN_OR_RETURN(const Precision fixed, narrowest_of(settings, chosen.variants));
+  if (fixed == Precision::kF32) return chosen;
+  return Error(
+      Code::kInfeasible,
+      fmt::format("{} keeps {:.4g} % of decisions and has a mean error of {:.3g} of the range in {}, which "
+                  "the cluster file fixes: raise the budget, or let devices compute in f32",
+                  over->model, 100 * over->agreement, over->mean, precision_name(fixed)));
+}
 
 Result<Fleet> profile_fleet(const FleetProfileSettings& settings, const Control& control) {
   std::optional<Fleet> fleet;

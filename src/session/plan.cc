@@ -22,8 +22,23 @@ namespace {
 
 constexpr int kRounds = 4;
 
-// The same decisions, with units united into segments wherever that delays nothing.
-Result<Plan> merged(const Problem& problem, const Plan& plan) {
+// Verifies all candidates under the current costs. `proven` is a bound under these costs.
+Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
+                           const std::optional<Bound>& proven) {
+  std::optional<PlanResult> best;
+  for (auto& c : candidates) {
+    auto verified = verified_again(problem, std::move(c), proven);
+    // United segments hold their tensors longer, so with little memory only the original plan may fit.
+    if (!verified.ok() && best) continue;
+    if (!verified.ok()) return verified;
+    if (!best || verified->value_us < best->value_us) best = std::move(*verified);
+  }
+  return std::move(*best);
+}
+
+}  // namespace
+
+Result<Plan> with_united_segments(const Problem& problem, const Plan& plan) {
   std::vector<Lane> lanes;
   for (size_t l = 0; l < plan.lane_shares.size(); ++l) {
     auto assignment = assignment_of(problem, plan, static_cast<int>(l));
@@ -44,22 +59,6 @@ std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan&
   }
   return wanted;
 }
-
-// Verifies all candidates under the current costs. `proven` is a bound under these costs.
-Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
-                           const std::optional<Bound>& proven) {
-  std::optional<PlanResult> best;
-  for (auto& c : candidates) {
-    auto verified = verified_again(problem, std::move(c), proven);
-    // United segments hold their tensors longer, so with little memory only the original plan may fit.
-    if (!verified.ok() && best) continue;
-    if (!verified.ok()) return verified;
-    if (!best || verified->value_us < best->value_us) best = std::move(*verified);
-  }
-  return std::move(*best);
-}
-
-}  // namespace
 
 Result<PlanResult> verified_again(const Problem& problem, PlanResult result,
                                   const std::optional<Bound>& bound) {
@@ -130,7 +129,7 @@ Result<PlanResult> plan_measured(Session& session, const PlannerEntry& entry, co
       break;
     }
     planning_s += result->planning_s;
-    HEDDLE_ASSIGN_OR_RETURN(auto plan, merged(problem, result->plan));
+    HEDDLE_ASSIGN_OR_RETURN(auto plan, with_united_segments(problem, result->plan));
     // New times may make a plan faster than a bound that was proven before.
     std::optional<Bound> proven = result->bound;
     const auto wanted = session.may_measure ? unknown_segments(problem, plan) : std::vector<ProfileRequest>{};

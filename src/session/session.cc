@@ -16,6 +16,7 @@
 #include "heddle/graph/gcof.h"
 #include "heddle/graph/narrow.h"
 #include "heddle/graph/onnx_cut.h"
+#include "heddle/graph/quantised.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "session_parts.h"
@@ -140,21 +141,22 @@ int batch_of(const LoadedModel& loaded) {
 
 bool has_given_times(const Graph& graph) { return !graph.op(OpId(0)).given_times.empty(); }
 
-// The type of two bytes that all devices of the problem compute in and hand to each other. Engines take and return
-// float32 tensors at the borders of segments, so devices that run here have none.
-std::optional<DType> narrow_type(const Problem& problem) {
-  std::optional<Precision> common;
+// The graph in the type of two bytes that all devices of the problem take and return, if there is one. Parameters are
+// as narrow on hardware that is not here. Engines that run here keep the model's own beside their copies.
+Result<std::shared_ptr<const Graph>> as_devices_hold_it(const Problem& problem,
+                                                        const std::shared_ptr<const Graph>& units) {
+  std::optional<DType> common;
+  bool is_here = false;
   for (const DeviceId id : problem.usable_devices()) {
     const Device& device = problem.cluster->device(id);
     const Backend* backend = find_backend(device.backend);
-    const bool two_bytes = device.precision == Precision::kBf16 || device.precision == Precision::kFp16;
-    if (!two_bytes || backend == nullptr || backend->computes() ||
-        device.precision != common.value_or(device.precision))
-      return std::nullopt;
-    common = device.precision;
+    const DType type = backend == nullptr ? DType::kF32 : backend->border_type(device);
+    if (type == DType::kF32 || type != common.value_or(type)) return units;
+    common = type;
+    is_here = is_here || backend->computes();
   }
-  if (!common) return std::nullopt;
-  return *common == Precision::kBf16 ? DType::kBF16 : DType::kF16;
+  if (!common || has_given_times(*units)) return units;
+  return narrowed(*units, *common, is_here ? Narrowed::kTensors : Narrowed::kAll);
 }
 
 Result<Problem> make_problem(const Session& session, const std::shared_ptr<const Graph>& units,
@@ -166,9 +168,7 @@ Result<Problem> make_problem(const Session& session, const std::shared_ptr<const
   problem.execution.link_contention = problem.execution.engine_contention = settings.contention;
   problem.batch = batch_of(session.loaded);
   HEDDLE_ASSIGN_OR_RETURN(problem.devices, devices_named(settings.devices, *cluster));
-  if (const auto type = narrow_type(problem); type && !has_given_times(*units)) {
-    HEDDLE_ASSIGN_OR_RETURN(problem.graph, narrowed(*units, *type));
-  }
+  HEDDLE_ASSIGN_OR_RETURN(problem.graph, as_devices_hold_it(problem, units));
   if (session.loaded.model) {
     const auto& m = *session.loaded.model;
     problem.model = ModelReference{m.path(),          m.file_hash(),           m.options().shapes,
@@ -312,7 +312,7 @@ Result<std::shared_ptr<const Graph>> make_units(const Session& session, size_t l
   if (graph->num_ops() > limit) {
     HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group_to_size(*graph, limit), settings));
   }
-  return graph;
+  return with_int8_types(graph, *session.loaded.graph);
 }
 
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,

@@ -41,6 +41,11 @@ Result<ProfileSummary> profile_segments(const Session& session, const LoadedMode
 Result<ProfileSummary> profile_segments(const Session& session, const std::vector<ProfileRequest>& wanted,
                                         const MeasuringOptions& options, const Control& control);
 
+// The same decisions, with units united into segments wherever that delays nothing.
+Result<Plan> with_united_segments(const Problem& problem, const Plan& plan);
+// The plan's segments of several units whose times are sums of their units'.
+std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan& plan);
+
 // The result's plan, verified and timed under the problem's present costs; `bound` holds under these.
 Result<PlanResult> verified_again(const Problem& problem, PlanResult result,
                                   const std::optional<Bound>& bound);

@@ -1,4 +1,6 @@
 // Independent checks of CP models and their solutions, in 128-bit arithmetic.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cp_state.h"
@@ -17,17 +19,7 @@ constexpr int64_t kLargestValue = int64_t{1} << 53;
 
 Wide size_of(int64_t value) { return value < 0 ? -Wide{value} : Wide{value}; }
 
-std::string text(Wide value) {
-  if (value == 0) return "0";
-  const bool negative = value < 0;
-  std::string digits;
-  for (; value != 0; value /= 10) {
-    const int digit = static_cast<int>(value % 10);
-    digits += static_cast<char>('0' + (digit < 0 ? -digit : digit));
-  }
-  if (negative) digits += '-';
-  return {digits.rbegin(), digits.rend()};
-}
+std::string text(Wide value) { return fmt::to_string(value); }
 
 std::string variable_text(const cp_sat::IntegerVariableProto& variable, int index) {
   return "variable " + (variable.name().empty() ? std::to_string(index) : quote_text(variable.name()));

@@ -34,6 +34,7 @@ std::string parameters(const SolveOptions& options) {
   // This step of presolve makes release 9.15 call wrong values optimal (google/or-tools, issue 5293).
   p.set_presolve_inclusion_work_limit(0);
   if (!options.linear_relaxation) p.set_linearization_level(0);
+  if (!options.presolve) p.set_cp_model_presolve(false);
   if (std::isfinite(options.work)) {
     p.set_max_deterministic_time(options.work);
     // Deterministic time does not count all costs of propagation, so limit conflicts in proportion.
@@ -47,22 +48,6 @@ std::string parameters(const SolveOptions& options) {
   // Stop a little early: the last solution must still be mapped back through presolve.
   if (std::isfinite(left)) p.set_max_time_in_seconds(left - std::min(0.05, 0.1 * left));
   return p.SerializeAsString();
-}
-
-// The model's parts beside its variables and constraints. Two serialised messages in a row are one.
-cp_sat::CpModelProto rest_of(const CpModel::State& state) {
-  cp_sat::CpModelProto rest;
-  for (const auto& constraint : state.interval_sums) *rest.add_constraints() = constraint;
-  if (state.objective) {
-    *rest.mutable_objective()->mutable_vars() = state.objective->vars();
-    *rest.mutable_objective()->mutable_coeffs() = state.objective->coeffs();
-    rest.mutable_objective()->set_offset(static_cast<double>(state.objective->offset()));
-  }
-  for (const auto& [var, value] : state.hints) {
-    rest.mutable_solution_hint()->add_vars(var);
-    rest.mutable_solution_hint()->add_values(value);
-  }
-  return rest;
 }
 
 // The largest double at or below the value.
@@ -161,6 +146,21 @@ class CpSolve {
 };
 
 }  // namespace
+
+cp_sat::CpModelProto rest_of(const CpModel::State& state) {
+  cp_sat::CpModelProto rest;
+  for (const auto& constraint : state.interval_sums) *rest.add_constraints() = constraint;
+  if (state.objective) {
+    *rest.mutable_objective()->mutable_vars() = state.objective->vars();
+    *rest.mutable_objective()->mutable_coeffs() = state.objective->coeffs();
+    rest.mutable_objective()->set_offset(static_cast<double>(state.objective->offset()));
+  }
+  for (const auto& [var, value] : state.hints) {
+    rest.mutable_solution_hint()->add_vars(var);
+    rest.mutable_solution_hint()->add_values(value);
+  }
+  return rest;
+}
 
 Result<Solution> solve(const CpModel& model, const SolveOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_options(options));

@@ -31,6 +31,9 @@ struct CpModel::State {
 // several variables if only one is allowed, and values so large that CP-SAT's 64-bit sums could overflow.
 Status check_model(const CpModel& model);
 
+// The model's parts beside its variables and constraints. Two serialised messages in a row are one.
+cp_sat::CpModelProto rest_of(const CpModel::State& state);
+
 Wide evaluate(const cp_sat::LinearExpressionProto& expr, std::span<const int64_t> values);
 
 // The smallest and the largest value of an expression within its variables' bounds.

@@ -1,20 +1,17 @@
 // Independent checks of models and solutions: plain sums over the model's own rows.
 #include "milp_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "heddle/base/spelling.h"
 
 namespace heddle {
 namespace {
 
-std::string number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.12g", value);
-  return text;
-}
+std::string number(double value) { return fmt::format("{:.12g}", value); }
 
 std::string variable_name(const Milp& model, size_t i) {
   return "variable " + quote_text(model.name({static_cast<int32_t>(i)}));

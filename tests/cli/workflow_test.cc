@@ -317,6 +317,24 @@ TEST(Workflow, LargeProductsInPiecesGiveTheUnsplitModelsOutputs) {
   EXPECT_EQ(cold["split_bytes"], 700'000);
 }
 
+TEST(Workflow, TheSimulationOfTheServiceReplaysASeed) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  const auto all = json_of(run_heddle({"doctor", "--simulate", "4", "--first-seed", "3", "--json"}, at));
+  EXPECT_EQ(all["seeds"], 4);
+  EXPECT_GT(all["requests"].get<int>(), 0);
+  EXPECT_GT(all["faults"].get<int>(), 0);
+  EXPECT_FALSE(all.contains("failed"));
+  const auto first = run_heddle({"doctor", "--simulate", "1", "--first-seed", "4", "--verbose"}, at);
+  const auto again = run_heddle({"doctor", "--simulate", "1", "--first-seed", "4", "--verbose"}, at);
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("all seeds hold"));
+  EXPECT_THAT(first.err, HasSubstr("all faults end"));
+  // A line of progress may follow on a slow machine.
+  const auto events = [](const Ran& ran) { return ran.err.substr(0, ran.err.find("simulating seeds")); };
+  EXPECT_EQ(events(first), events(again));
+}
+
 // OpenVINO has tf32 on no device.
 TEST(Workflow, APlanInAPrecisionThatIsNotHereDoesNotRun) {
   const TemporaryFolder folder;

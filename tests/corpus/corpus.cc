@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "heddle/base/random.h"
+#include "heddle/graph/region_faults.h"
 #include "onnx/onnx_file.h"
 #include "onnx/onnx_wire.h"
 
@@ -28,6 +29,8 @@ ov::element::Type element_type(uint64_t onnx) {
     case 1:
       return ov::element::f32;
     case 2:
+    case 18:  // an 8-bit type that OpenVINO does not have: as its bytes
+    case 20:
       return ov::element::u8;
     case 3:
       return ov::element::i8;
@@ -232,7 +235,9 @@ std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment,
   auto request = compiled.create_infer_request();
   for (size_t i = 0; i < segment.inputs.size(); ++i)
     request.set_input_tensor(i, values.at(segment.inputs[i]));
+  const RegionFaults faults;
   request.infer();
+  if (!faults.status().ok()) throw std::runtime_error(faults.status().error().to_string());
   std::map<TensorId, ov::Tensor> results;
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
     const auto from = request.get_output_tensor(i);

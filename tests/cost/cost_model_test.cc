@@ -6,7 +6,9 @@
 #include <filesystem>
 
 #include "heddle/base/hash.h"
+#include "heddle/cluster/catalogue.h"
 #include "heddle/cluster/cluster_yaml.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/cost/profile_store.h"
 
 namespace heddle {
@@ -87,6 +89,24 @@ TEST(Roofline, TakesTheLongerOfArithmeticAndTrafficAndAddsOneOverhead) {
 TEST(Roofline, AFusedOpIsAsEfficientAsItsHeaviestPart) {
   const auto g = chain({{"Relu+Convolution+Add", 6e8, 0}});
   EXPECT_DOUBLE_EQ(roofline_cost_model()->segment(*g, kFirst, gpu(), {})->us, 1005);
+}
+
+// 65 TFLOP/s of fp16, 130 TOP/s of int8; the V100 has no int8 rate, and hardware with a rate of its own keeps that.
+TEST(Roofline, CountsQuantisedUnitsAtTheInt8RateOfTheCatalogue) {
+  const auto g = chain({{"Convolution", 6.5e9, 1}, {"Convolution+int8", 6.5e9, 1}});
+  const auto us = [&](Device device, OpId op) {
+    device.op_overhead_us = 0;
+    return roofline_cost_model()->segment(*g, {&op, 1}, device, {})->us;
+  };
+  const auto device = [](const char* name) {
+    return as_variant(make_device(*find_in_catalogue(name), "d", HostId(0)), {"", Precision::kFp16});
+  };
+  EXPECT_DOUBLE_EQ(us(device("T4"), OpId(0)), 6.5e9 / (65e12 * 0.6) * 1e6);
+  EXPECT_DOUBLE_EQ(us(device("T4"), OpId(1)), 6.5e9 / (130e12 * 0.6) * 1e6);
+  EXPECT_EQ(us(device("V100"), OpId(1)), us(device("V100"), OpId(0)));
+  Device own = device("T4");
+  own.peak_flops = 50e12;
+  EXPECT_EQ(us(own, OpId(1)), us(own, OpId(0)));
 }
 
 TEST(Roofline, SaysNothingOfDevicesWithoutPeakRates) {

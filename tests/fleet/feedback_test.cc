@@ -232,6 +232,25 @@ TEST(AvoidStragglers, WhatComesOutOfTheFirstPartitionChoosesAnew) {
   }
 }
 
+TEST(Feedback, ADeviceAtWorkIsNotFreeWhenItsBatchHasNoFurtherWay) {
+  const auto d = small_deployment(1000 * kUs, {{{1, {10 * kUs}, {}}, {1, {10 * kUs}, {1 * kUs}}}});
+  Dispatcher dispatcher(d, {.retry = true});
+  Actions a;
+  dispatcher.submit(0, 0, 900 * kUs, 0, a);
+  ASSERT_EQ(a.start.size(), 1u);
+  const auto run = a.start[0];
+  a.clear();
+  dispatcher.device_lost(1, 5 * kUs, a);
+  EXPECT_TRUE(a.abort.empty());
+  EXPECT_TRUE(a.failed.empty());
+  dispatcher.device_back(1, 6 * kUs, a);
+  dispatcher.submit(0, 1, 900 * kUs, 7 * kUs, a);
+  EXPECT_TRUE(a.start.empty());
+  dispatcher.finished(run.id, 12 * kUs, a);
+  ASSERT_EQ(a.start.size(), 2u);
+  for (const auto& w : a.start) EXPECT_EQ(w.transfer, w.first_request == 0) << w.first_request;
+}
+
 TEST(Feedback, ReservationServesMoreThanReactiveWhereTimesVary) {
   if (ppipe_folder().empty()) GTEST_SKIP() << "HEDDLE_SHARED has no data/ppipe";
   const auto data = read_ppipe_data(ppipe_folder());

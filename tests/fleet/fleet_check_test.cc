@@ -64,6 +64,20 @@ TEST(FleetChecker, AcceptsAPlanAndNamesWhatIsWrongWithItsCopies) {
   bad = good;
   bad.plan.bound = bad.plan.value * 0.9;
   EXPECT_THAT(first_problem(bad), HasSubstr("which so is no bound"));
+  const auto status = check_planned(bad.fleet, bad.plan);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Code::kInternal);
+  const std::string text = status.error().to_string();
+  EXPECT_THAT(text, HasSubstr(bad.plan.proof.text()));
+  // Fleet and plan are kept, and say the same when they are read.
+  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  const auto fleet = read_fleet(name + "-fleet.json");
+  ASSERT_TRUE(fleet.ok()) << text;
+  const auto plan = read_fleet_plan(name + "-plan.json", *fleet);
+  ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+  EXPECT_THAT(fleet_plan_problems(*fleet, *plan), testing::Contains(HasSubstr("which so is no bound")));
+  std::filesystem::remove(name + "-fleet.json");
+  std::filesystem::remove(name + "-plan.json");
   bad = good;
   two_parts(bad.plan).partitions[1].block_from += 1;
   EXPECT_THAT(first_problem(bad), HasSubstr("do not continue the chain"));

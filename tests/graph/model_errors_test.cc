@@ -91,7 +91,10 @@ const std::vector<BadModel>& bad_models() {
        },
        "function 'f' is defined twice"},
       {"FunctionThatIsMissing", [] { return calling(node("g", {"a"}, {"b"}, "", {}, "own")); },
-       "node 'y' (g): OpenVINO does not support the operator 'own.g'"},
+       "node 'y' (g): OpenVINO does not support the operator 'own.g'; as a part that ONNX Runtime runs: ONNX "
+       "Runtime failed at loading: This is an invalid model. In Node, (\"\", g, \"own\", -1) : (\"x\": "
+       "tensor(float),) -> (\"y\",) , Error No opset import for domain 'own'; export the model with other "
+       "operators"},
       {"FunctionOfOtherOpset", [] { return calling(node("Softmax", {"a"}, {"b"}), {"x"}, 12); },
        "function 'f': it uses 'Softmax' of opset 12, but the model has opset 17, where that operator "
        "differs; "
@@ -125,7 +128,10 @@ const std::vector<BadModel>& bad_models() {
       {"OperatorOfLaterOpset", [] { return one_node(node("Gelu", {"x"}, {"y"}, "g")); },
        "node 'g' (Gelu): operator 'Gelu' came with opset 20, but the file imports opset 17"},
       {"UnknownDomain", [] { return one_node(node("Magic", {"x"}, {"y"}, "m", {}, "com.example")); },
-       "node 'm' (Magic): OpenVINO does not support the operator 'com.example.Magic'"},
+       "node 'm' (Magic): OpenVINO does not support the operator 'com.example.Magic'; as a part that ONNX "
+       "Runtime runs: ONNX Runtime failed at loading: This is an invalid model. In Node, (\"m\", Magic, "
+       "\"com.example\", -1) : (\"x\": tensor(float),) -> (\"y\",) , Error No opset import for domain "
+       "'com.example'; export the model with other operators"},
       {"NoOperator", [] { return one_node(node("", {"x"}, {"y"}, "n")); }, "node 'n' (): names no operator"},
       {"TooFewInputs", [] { return one_node(node("Conv", {"x"}, {"y"}, "c")); },
        "node 'c' (Conv): has 1 inputs, but opset 17 expects 2 to 3"},
@@ -212,7 +218,9 @@ const std::vector<BadModel>& bad_models() {
       {"UnknownType", [] { return model(with_input(value("x", {2}, 99))); },
        "input 'x': element type 99 does not exist"},
       {"ComplexType", [] { return model(with_input(value("x", {2}, 14))); },
-       "input 'x': element type complex64 is not supported by OpenVINO"},
+       "input 'x': element type complex64 is not supported by OpenVINO; as a part that ONNX Runtime runs: "
+       "input "
+       "'x' has the type complex64, which no plan can hold; export the model with tensors of numbers there"},
       {"SequenceInput",
        [] { return model(with_input(bytes(1, "x") + bytes(2, bytes(4, bytes(1, bytes(1, number(1, 1))))))); },
        "input 'x': it is a sequence; only tensors are supported"},
@@ -314,7 +322,11 @@ const std::vector<BadModel>& bad_models() {
        },
        "node 'm' (MatMul): OpenVINO rejects it: Incompatible MatMul matrix dimension. First input "
        "dimension=3 at COL_INDEX_DIM=1 "
-       "doesn't match the second input dimension=4 at ROW_INDEX_DIM=0"},
+       "doesn't match the second input dimension=4 at ROW_INDEX_DIM=0; as a part that ONNX Runtime runs: "
+       "ONNX "
+       "Runtime failed at loading: Node (m) Op (MatMul) [ShapeInferenceError] Incompatible dimensions for "
+       "matrix "
+       "multiplication; export the model with other operators"},
       {"StringModel",
        [] {
          return model({{node("Identity", {"x"}, {"y"}, "i")},

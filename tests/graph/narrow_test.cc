@@ -38,6 +38,29 @@ TEST(Narrow, HalvesWhatIsFloat32InsideAndLeavesTheBorders) {
   EXPECT_EQ(half->op(OpId(1)).bytes_accessed, 48);
 }
 
+TEST(Narrow, OfTensorsAloneLeavesParameters) {
+  const auto graph = small_graph();
+  const auto half = narrowed(*graph, DType::kF16, Narrowed::kTensors).value();
+  EXPECT_EQ(half->tensor(half->find_tensor("h")).bytes, 16);
+  EXPECT_EQ(half->total_param_bytes(), graph->total_param_bytes());
+  EXPECT_EQ(half->op(OpId(0)).bytes_accessed, 128 * 520 / 536);
+}
+
+TEST(Narrow, TensorsGetTheTypesThatAreAskedFor) {
+  const auto graph = small_graph();
+  std::vector<DType> types;
+  for (const Tensor& t : graph->tensors()) types.push_back(t.name == "h" ? DType::kBF16 : t.dtype);
+  const auto typed = with_tensor_types(*graph, types).value();
+  EXPECT_EQ(typed->tensor(typed->find_tensor("h")).bytes, 16);
+  EXPECT_EQ(typed->tensor(typed->find_tensor("h")).dtype, DType::kBF16);
+  for (const char* name : {"x", "n", "y"})
+    EXPECT_EQ(typed->tensor(typed->find_tensor(name)).bytes, graph->tensor(graph->find_tensor(name)).bytes);
+  // And back.
+  for (DType& type : types)
+    if (type == DType::kBF16) type = DType::kF32;
+  EXPECT_EQ(with_tensor_types(*typed, types).value()->tensor(graph->find_tensor("h")).bytes, 32);
+}
+
 TEST(Narrow, KeepsNumbersNamesAndWires) {
   for (const char* name : {"resnet-50", "bert-base"}) {
     const auto graph = build_zoo_graph(name).value();

@@ -242,35 +242,5 @@ bool solver_is_here() {
   const auto outcome = cp_sat_self_test();
   return outcome.ok() || outcome.error().code() != Code::kUnsupported;
 }
-#define HEDDLE_NEEDS_CP_SAT \
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build"
-
-// A plan in the order of its starts, with its times.
-struct Timed {
-  Timed(const FlatProblem& flat, FlatPlan p) : timer(flat), plan(std::move(p)) {
-    timer.time(plan, kImpossible);
-    start = timer.starts();
-    std::stable_sort(plan.order.begin(), plan.order.end(),
-                     [&](uint32_t a, uint32_t b) { return start[a] < start[b]; });
-    view.makespan_us = timer.time(plan, kImpossible);
-    timer.keep();
-    start = timer.starts();
-    finish = timer.finishes();
-    view.plan = &plan;
-    view.start = &start;
-    view.finish = &finish;
-  }
-  OrderTimer timer;
-  FlatPlan plan;
-  std::vector<double> start, finish;
-  TimedPlan view;
-};
-
-FlatPlan all_on(const FlatProblem& flat, uint32_t device) {
-  FlatPlan plan;
-  plan.device.assign(flat.num_ops(), device);
-  plan.order.assign(flat.topological().begin(), flat.topological().end());
-  return plan;
-}
 
 }  // namespace heddle::test

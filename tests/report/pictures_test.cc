@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/json.h"
+#include "heddle/plan/builder.h"
+#include "heddle/report/chart.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/timeline_view.h"
@@ -25,6 +27,16 @@ TEST(TimelineView, ListsDevicesFirstEvenIdleOnesThenTransfers) {
                                                          "transfer gpu0 -> gpu1", "transfer gpu1 -> gpu0"}));
 }
 
+TEST(Chart, IsAFileOfItsOwnForLightAndDarkPages) {
+  const Chart chart{.title = "a < b", .lines = {{"one", {{1, .5}, {2, 1}}}}, .y_percent = true};
+  const auto file = chart_file(chart);
+  EXPECT_THAT(file, testing::StartsWith("<svg"));
+  EXPECT_THAT(file, HasSubstr("prefers-color-scheme:dark"));
+  EXPECT_THAT(file, HasSubstr("a &lt; b"));
+  EXPECT_THAT(file, HasSubstr("one at 2: 100 %"));
+  EXPECT_THAT(file, testing::EndsWith("</svg>\n"));
+}
+
 TEST(TimelineView, MarksTheCriticalPath) {
   // gpu0: a 0-10, b 10-40; a's tensor reaches gpu1 at 15; c there 15-55; back at 60; d 60-65.
   const auto p = planned_diamond();
@@ -37,6 +49,25 @@ TEST(TimelineView, SpanCoversThePredictedAndTheMeasured) {
   const auto run = slower_by_ten_percent(p);
   EXPECT_DOUBLE_EQ(view_of(p).span_us, 65);
   EXPECT_DOUBLE_EQ(view_of(p, &run).span_us, 71.5);
+}
+
+TEST(TimelineView, LanesOnOneDeviceAreDrawnSideBySide) {
+  const auto p = planned_diamond();
+  Problem problem = p.problem;
+  problem.objective = Objective::kThroughput;
+  const Lane lane{assignment_of(problem, p.plan, 0), 0.5};
+  const Plan two = build_plan(problem, {lane, lane}).value();
+  const Timeline timeline = evaluate(problem, two).value();
+  const auto view = make_timeline_view(problem, two, timeline, p.bound, "by hand");
+  for (const auto& a : view.bars)
+    for (const auto& b : view.bars) {
+      const bool at_once = a.predicted_start_us < b.predicted_finish_us - 1e-9 &&
+                           b.predicted_start_us < a.predicted_finish_us - 1e-9;
+      if (&a == &b || a.track != b.track || !at_once) continue;
+      EXPECT_EQ(a.parts, b.parts);
+      EXPECT_NE(a.part, b.part) << a.name << " over " << b.name;
+    }
+  EXPECT_EQ(view.bars.front().parts, 2);
 }
 
 TEST(Trace, HasTheSameTracksForPlanAndRun) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "heddle/fleet/fleet_planner.h"
@@ -176,6 +177,49 @@ TEST_F(FleetControlTest, PlansAreSwitchedOrRefused) {
   // The plan that was there goes on.
   EXPECT_EQ(ask("GET", "/v2/models/net/ready").status, 200);
   EXPECT_EQ(ask("GET", "/v2/fleet/elsewhere").status, 404);
+}
+
+TEST(FleetControlStates, AreEnoughForASuccessorToGoOn) {
+  const auto plan = plan_fleet(two_classes(), "auto").value();
+  std::string first, second;
+  FleetControlOptions options;
+  options.replan_s = .2;
+  options.save = [&first](const std::string& state) -> Status {
+    first = state;
+    return {};
+  };
+  {
+    InferService service;
+    const auto control = FleetControl::create(service, two_classes(), plan, options).value();
+    Fleet larger = two_classes();
+    larger.classes[1].count = 5;
+    std::promise<Status> changed;
+    control->replace(larger, [&changed](const Status& status) { changed.set_value(status); });
+    ASSERT_TRUE(changed.get_future().get().ok());
+    service.stop(1);
+  }
+  options.save = [&second](const std::string& state) -> Status {
+    second = state;
+    return {};
+  };
+  InferService service;
+  const auto resumed = FleetControl::resume(service, first, options);
+  ASSERT_TRUE(resumed.ok()) << resumed.error().to_string();
+  EXPECT_EQ(parse_json(second).value(), parse_json(first).value());
+  EXPECT_EQ(parse_json(second).value()["fleet"]["classes"][1]["count"], 5);
+  EXPECT_EQ(parse_json(second).value()["changes"][0]["what"], "asked");
+  service.stop(1);
+
+  for (const char* member : {"fleet", "plan", "corrections", "drained"}) {
+    Json broken = parse_json(first).value();
+    broken.erase(member);
+    InferService other;
+    const auto refused = FleetControl::resume(other, broken.dump(), {});
+    ASSERT_FALSE(refused.ok()) << member;
+    EXPECT_THAT(refused.error().to_string(), HasSubstr(member));
+  }
+  InferService other;
+  EXPECT_FALSE(FleetControl::resume(other, "no JSON", {}).ok());
 }
 
 }  // namespace

@@ -263,6 +263,30 @@ TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
   EXPECT_TRUE(eventually([&] { return s.add(60'000 * kStepMs).outcome != Outcome::kDropped; }));
 }
 
+TEST(RemotePlane, AMapThatDoesNotArriveDoesNotFreeADeviceAtWork) {
+  RemotePatience patience;
+  patience.least_ns = 300 * kStepMs;
+  patience.quarantine_ns = kStepMs;
+  Scene s(
+      small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {2000 * kStepMs}, {1 * kStepMs}}}}),
+      patience);
+  s.add(60'000 * kStepMs);
+  s.fake->answer(s.fake->next());
+  s.fake->answer(s.fake->next());
+  const auto run = s.fake->next();
+  s.add(60'000 * kStepMs);
+  s.fake->answer(s.fake->next());
+  const auto way = s.fake->next();
+  ASSERT_TRUE(way.transfer);
+  ASSERT_EQ(way.device, run.device);
+  ASSERT_TRUE(eventually([&] { return s.plane->counters().given_up == 1; }));
+  s.fake->answer(way);
+  EXPECT_EQ(s.add(60'000 * kStepMs).outcome, Outcome::kDropped) << "the run has not ended";
+  s.fake->answer(run);
+  auto& served = s.add(60'000 * kStepMs);
+  EXPECT_EQ(served.outcome, Outcome::kOpen);
+}
+
 TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
   RemotePatience patience;
   patience.least_ns = 60'000 * kStepMs;  // no step is given up
@@ -342,7 +366,7 @@ TEST(RemotePlane, RefusesASchedulerThatFormsBatchesAnew) {
 }
 
 TEST(FeatureMaps, ThatNobodyAsksForDoNotStay) {
-  FeatureMaps maps(100, std::chrono::milliseconds(20));
+  FeatureMaps maps(100, 20 * 1000 * kNsPerUs);
   maps.put(1, 0, {10, {}});
   EXPECT_TRUE(maps.get(1, 0));
   std::this_thread::sleep_for(std::chrono::milliseconds(30));

@@ -271,7 +271,8 @@ TEST_F(Impostors, NeitherSendNorTakeFeatureMaps) {
   parcel.map.digests = {42};
   parcel.patience_s = 20;
   const auto send = [&parcel](const WorkerSecurity& security, const std::string& address) {
-    FeatureSender sender(security);
+    const auto network = grpc_worker_network();
+    FeatureSender sender(*network, security);
     std::promise<Status> result;
     auto copy = parcel;
     copy.sent = [&result](const Status& status) { result.set_value(status); };

@@ -193,6 +193,32 @@ TEST_F(WorkerTest, TheNewestServerHasIt) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
+TEST_F(WorkerTest, AServerThatWasReplacedComesTooLate) {
+  {
+    Session successor(*stub_, epoch_of(7, 1));
+    successor.stream->Write(load());
+    successor.read();
+    successor.context.TryCancel();
+    (void)successor.finish();
+  }
+  // Its successor has no session at present, but will open one.
+  Session replaced(*stub_, epoch_of(6, 99));
+  EXPECT_THAT(replaced.finish().error_message(), HasSubstr("another server"));
+  Session by_clock(*stub_, uint64_t{1} << 61);
+  EXPECT_THAT(by_clock.finish().error_message(), HasSubstr("another server"));
+  Session again(*stub_, epoch_of(7, 2));
+  again.stream->Write(load());
+  EXPECT_EQ(again.read().loaded().generation(), 1U);
+}
+
+TEST(Epochs, GrowWithTheTermFirst) {
+  EXPECT_LT(epoch_of(1, 0xffffffff), epoch_of(2, 1));
+  EXPECT_LT(epoch_of(5, 1), epoch_of(5, 2));
+  EXPECT_EQ(term_of(epoch_of(5, 77)), 5U);
+  EXPECT_EQ(term_of(1'800'000'000'000'000'000), 0U);
+  EXPECT_LT(1'800'000'000'000'000'000U, epoch_of(1, 0));
+}
+
 TEST_F(WorkerTest, ChecksMapsThatItIsSent) {
   std::string bytes(3000, '\0');
   fill_feature_bytes(7, 0, bytes);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "heddle/cluster/variants.h"
 #include "heddle/session/clusters.h"
 #include "small_model.h"
 
@@ -53,6 +54,50 @@ TEST_F(FleetProfile, HasATimeForEachClassBatchSizeAndBlock) {
   EXPECT_GT(model.slo_us, model.margin_us);
   ASSERT_EQ(model.times_from.size(), fleet->classes.size());
   for (const auto& from : model.times_from) EXPECT_EQ(from->origin, Origin::kMeasured);
+}
+
+// The small model errs in narrow types by rounding alone.
+TEST_F(FleetProfile, ABudgetDecidesTheTypeOfAllClasses) {
+  settings_.calibration.random = 2;
+  settings_.variants.budget = ErrorBudget{.agreement = 0, .mean = 1};
+  const auto wide = under_budget(settings_, {});
+  ASSERT_TRUE(wide.ok()) << wide.error().to_string();
+  EXPECT_FALSE(wide->variants.budget.has_value());
+  EXPECT_TRUE(wide->variants.precisions.empty());
+  if (wide->narrow == Precision::kF32) GTEST_SKIP() << "this processor has float32 only";
+  ASSERT_EQ(wide->models.size(), 1u);
+  EXPECT_TRUE(wide->models[0].allowed);
+  EXPECT_GT(wide->models[0].mean, 0);
+
+  settings_.variants.budget = ErrorBudget{.agreement = 0, .mean = wide->models[0].mean / 2};
+  const auto tight = under_budget(settings_, {});
+  ASSERT_TRUE(tight.ok()) << tight.error().to_string();
+  EXPECT_FALSE(tight->models[0].allowed);
+  EXPECT_THAT(tight->variants.precisions, testing::ElementsAre("f32"));
+  settings_.variants = tight->variants;
+  const auto fleet = profile_fleet(settings_, {});
+  ASSERT_TRUE(fleet.ok()) << fleet.error().to_string();
+  for (const auto& c : fleet->classes) EXPECT_EQ(precision_in_name(c.name), Precision::kF32);
+}
+
+TEST_F(FleetProfile, ABudgetThatTheClusterFilesTypeBreaksIsInfeasibleWithTheError) {
+  const auto here = open_cluster("preset:local").value();
+  const auto types = engines_of(*here).value().front().precisions;
+  const auto narrow = std::ranges::find_if(types, [](Precision p) { return p != Precision::kF32; });
+  if (narrow == types.end()) GTEST_SKIP() << "this processor has float32 only";
+  std::vector<std::vector<Variant>> forced(here->num_devices());
+  forced[0] = {{"openvino", *narrow}};
+  Device fixed = with_variants(*here, forced).value()->devices()[0];
+  fixed.fixed_precision = true;
+  ClusterBuilder builder("fixed");
+  builder.add_host(here->hosts()[0]);
+  builder.add_device(fixed);
+  settings_.cluster = builder.build().value();
+  settings_.variants.budget = ErrorBudget{.agreement = 0, .mean = 1e-12};
+  const auto refused = under_budget(settings_, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kInfeasible);
+  EXPECT_THAT(refused.error().to_string(), testing::HasSubstr("which the cluster file fixes"));
 }
 
 // A shape that is given for one request says nothing against batches.

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "heddle/solve/milp.h"
+#include "heddle/solve/small_models.h"
 #include "highs_api.h"
-#include "random_models.h"
 
 namespace heddle {
 namespace {
@@ -50,7 +50,7 @@ TEST(MilpFiles, AreReadBackWithTheSameOptimum) {
   Random random(11);
   for (int i = 0; i < 200 && !HasFatalFailure(); ++i) {
     SCOPED_TRACE(i);
-    Milp m = to_milp(random_problem(random));
+    Milp m = to_milp(random_small_model(random, ModelShape::kIntegerRows));
     const Var y =
         m.add_continuous(random.chance(0.5) ? -3.25 : -kNoBound, random.chance(0.5) ? 1e3 : kNoBound);
     m.add_cost(y, 0.1);

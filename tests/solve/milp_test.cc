@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "heddle/base/random.h"
-#include "random_models.h"
 
 namespace heddle {
 namespace {

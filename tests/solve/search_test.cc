@@ -8,7 +8,7 @@
 #include "heddle/base/random.h"
 #include "heddle/solve/cp.h"
 #include "heddle/solve/milp.h"
-#include "random_models.h"
+#include "heddle/solve/small_models.h"
 
 namespace heddle {
 namespace {
@@ -230,15 +230,15 @@ TEST(Start, OfEveryKindLeadsToTheSameOptimum) {
   Random random(3);
   for (int i = 0; i < 60; ++i) {
     SCOPED_TRACE(i);
-    const Problem p = random_problem(random);
+    const SmallModel p = random_small_model(random, ModelShape::kIntegerRows);
     Milp m = to_milp(p);
     CpModel cp = to_cp(p);
     const auto without = solve(m);
     ASSERT_TRUE(without.ok());
-    for (size_t j = 0; j < p.lower.size(); ++j) {
+    for (size_t j = 0; j < p.variables.size(); ++j) {
       if (i % 3 == 0 && j % 2 == 0) continue;  // incomplete
       // Either complete, in most cases infeasible, in some out of bounds; or the optimum itself.
-      int64_t value = random.between(p.lower[j] - 1, p.upper[j] + 1);
+      int64_t value = random.between(p.variables[j].lower - 1, p.variables[j].upper + 1);
       if (i % 3 == 1 && without->has_values()) value = int64_t(without->values[j]);
       m.set_start({int32_t(j)}, double(value));
       cp.hint({int32_t(j)}, value);

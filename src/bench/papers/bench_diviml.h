@@ -6,6 +6,7 @@
 
 #include "heddle/graph/generators.h"
 #include "heddle/planners/planner.h"
+#include "heddle/planners/shared_bound.h"
 #include "rows.h"
 
 namespace heddle::bench {

@@ -84,12 +84,12 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
   HEDDLE_ASSIGN_OR_RETURN(const auto lanes, plan(sixth, {.parts = 4, .symmetry = Symmetry::kTime}));
   rows.push_back(rate_row("single node, four lanes", lanes, baseline, 5.7));
   HEDDLE_ASSIGN_OR_RETURN(const Problem whole, gpt3_problem("96"));
-  double bound_us = 0;
+  SharedBound bounds(whole);
   const std::pair<Symmetry, double> kinds[] = {
       {Symmetry::kNone, 5.0}, {Symmetry::kBatches, 5.6}, {Symmetry::kTasks, 6.3}, {Symmetry::kTime, 6.3}};
   for (const auto& [symmetry, reference] : kinds) {
     HEDDLE_ASSIGN_OR_RETURN(const auto result, plan(whole, {.parts = 4, .symmetry = symmetry}));
-    bound_us = std::max(bound_us, result.bound.us);
+    HEDDLE_RETURN_IF_ERROR(bounds.add(result));
     rows.push_back(rate_row(std::to_string(kNodes) + " nodes, symmetry " + symmetry_name(symmetry), result,
                             baseline, reference));
     auto time =
@@ -100,10 +100,10 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto automatic,
                           plan_within("auto", whole, "GPT-3 175B", seconds, options, control));
-  bound_us = std::max(bound_us, automatic.bound.us);
+  HEDDLE_RETURN_IF_ERROR(bounds.add(automatic));
   rows.push_back(rate_row(std::to_string(kNodes) + " nodes", automatic, baseline, 6.3));
-  auto bound =
-      diviml_row("GPT-3 175B", "bound", "upper bound over single node's", "x", 1e6 / bound_us / baseline);
+  auto bound = diviml_row("GPT-3 175B", "bound", "upper bound over single node's", "x",
+                          1e6 / bounds.best().us / baseline);
   bound.against(9.9 / 4.8, kSource);
   rows.push_back(bound);
   return rows;

@@ -30,7 +30,8 @@ Status add_latencies(const WiredCase& which, const PaperRow* reference, const Be
   HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
   const double seconds = limit_of(options);
   const size_t begin = rows.size();
-  double best_device = 0, best_bound = 0, automatic = 0;
+  double best_device = 0, automatic = 0;
+  SharedBound bounds(problem);
   BestOf best;
   for (const auto& [planner, column] : kPaperColumns) {
     HEDDLE_ASSIGN_OR_RETURN(const auto result,
@@ -39,7 +40,7 @@ Status add_latencies(const WiredCase& which, const PaperRow* reference, const Be
     if (name == "single") best_device = result.value_us;
     if (name == "auto") automatic = result.value_us;
     best.add(name, result.value_us);
-    best_bound = std::max(best_bound, result.bound.us);
+    HEDDLE_RETURN_IF_ERROR(bounds.add(result));
     auto r = diviml_row(which.name(), planner, name + ", latency over best device's", "%",
                         100 * result.value_us / best_device);
     r.beside("latency (ms)", result.value_us / 1000);
@@ -60,7 +61,7 @@ Status add_latencies(const WiredCase& which, const PaperRow* reference, const Be
   };
   const PaperRow none{};
   const PaperRow& paper = reference != nullptr ? *reference : none;
-  add("best", "bound over the best split's latency", "%", 100 * best_bound / best.split,
+  add("best", "bound over the best split's latency", "%", 100 * bounds.best().us / best.split,
       100 * paper.bound / paper.split);
   add("best", "best of MET, Greedy and HEFT over the best split's latency", "x",
       best.constructive / best.split, std::min({paper.met, paper.greedy, paper.heft}) / paper.split);

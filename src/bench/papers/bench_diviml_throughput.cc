@@ -31,7 +31,8 @@ Status add_network(const PaperRow& reference, const BenchOptions& options, const
   const std::string instance = which.name() + ", B=" + std::to_string(kImages);
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kThroughputSeconds;
   const size_t begin = rows.size();
-  double best_device = 0, bound_us = 0, automatic = 0;
+  double best_device = 0, automatic = 0;
+  SharedBound bounds(problem);
   BestOf best;
   for (const auto& [planner, column] : kPaperColumns) {
     HEDDLE_ASSIGN_OR_RETURN(const auto result,
@@ -41,7 +42,7 @@ Status add_network(const PaperRow& reference, const BenchOptions& options, const
     if (name == "single") best_device = rate;
     if (name == "auto") automatic = result.value_us;
     best.add(name, result.value_us);
-    bound_us = std::max(bound_us, result.bound.us);
+    HEDDLE_RETURN_IF_ERROR(bounds.add(result));
     auto r = diviml_row(instance, planner, name + ", throughput over best device's", "x", rate / best_device);
     r.beside("images per s", rate);
     set_trajectory(r, result.trajectory, seconds);
@@ -50,7 +51,7 @@ Status add_network(const PaperRow& reference, const BenchOptions& options, const
   }
   share_best_known(rows, begin);
   auto bound = diviml_row(instance, "bound", "upper bound over best device's throughput", "x",
-                          1e6 * kImages / bound_us / best_device);
+                          1e6 * kImages / bounds.best().us / best_device);
   bound.against(reference.bound / reference.best, "DiviML, Table IV");
   rows.push_back(bound);
   auto gain = diviml_row(instance, "best", "splitting's throughput over best heuristic's", "x",

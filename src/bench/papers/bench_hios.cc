@@ -143,7 +143,7 @@ Result<std::map<std::string, HiosFigures>> run_hios_planners(const Problem& prob
                                                              const BenchOptions& options,
                                                              const Control& control) {
   std::map<std::string, HiosFigures> figures;
-  double bound_ms = 0;
+  SharedBound bounds(problem);
   for (const auto& planner : hios_planners(options)) {
     const double seconds =
         options.time_limit_s > 0 ? options.time_limit_s : std::numeric_limits<double>::infinity();
@@ -151,9 +151,9 @@ Result<std::map<std::string, HiosFigures>> run_hios_planners(const Problem& prob
     o.progress = nullptr;  // many small instances, whose progress is the suite's
     HEDDLE_ASSIGN_OR_RETURN(const auto result, run_planner(*find_planner(planner), problem, o));
     figures[planner] = {result.value_us / 1000, 0, result.planning_s};
-    bound_ms = std::max(bound_ms, result.bound.us / 1000);
+    HEDDLE_RETURN_IF_ERROR(bounds.add(result));
   }
-  for (auto& [planner, f] : figures) f.bound_ms = bound_ms;
+  for (auto& [planner, f] : figures) f.bound_ms = bounds.best().us / 1000;
   return figures;
 }
 

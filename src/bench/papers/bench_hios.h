@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heddle/planners/planner.h"
+#include "heddle/planners/shared_bound.h"
 #include "rows.h"
 
 namespace heddle::bench {

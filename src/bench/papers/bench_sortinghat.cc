@@ -13,6 +13,7 @@
 #include "heddle/graph/zoo.h"
 #include "heddle/plan/cold_start.h"
 #include "heddle/planners/planner.h"
+#include "heddle/planners/shared_bound.h"
 #include "suites.h"
 
 namespace heddle::bench {
@@ -125,7 +126,7 @@ Status bench_instance(const Machine& machine, const char* model, const Shape& sh
   rows.push_back(cold_row(name, "", "ops", "", static_cast<double>(problem.graph->num_ops())));
   const double limit = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
   const size_t begin = rows.size();
-  double bound_us = 0;
+  SharedBound bound(problem);
   std::map<std::string, PlanResult> results;
   for (const char* planner : kPlanners) {
     // The program needs equal devices (section 4.2).
@@ -138,7 +139,7 @@ Status bench_instance(const Machine& machine, const char* model, const Shape& sh
     auto latency = cold_row(name, planner, planner, "ms", result->value_us / 1e3);
     if (std::string_view(planner) == "critical-path")
       latency.value = result->counters["cold_path_us"] / 1e3;  // theoretical, as in Figure 9
-    bound_us = std::max(bound_us, result->bound.us);
+    HEDDLE_RETURN_IF_ERROR(bound.add(*result));
     latency.seconds = result->planning_s;
     const auto base = results.find(kBase);
     if (base != results.end() && latency.value > 0) {
@@ -157,7 +158,7 @@ Status bench_instance(const Machine& machine, const char* model, const Shape& sh
     results.emplace(planner, std::move(*result));
   }
   for (size_t i = begin; i < rows.size(); ++i) {
-    if (rows[i].planner != "critical-path") rows[i].bound = bound_us / 1e3;
+    if (rows[i].planner != "critical-path") rows[i].bound = bound.best().us / 1e3;
   }
   share_best_known(rows, begin);
   const auto paper = results.find("sortinghat"), own = results.find("cold-search");

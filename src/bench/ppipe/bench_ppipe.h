@@ -29,6 +29,12 @@ Result<std::vector<BenchRow>> bench_ppipe_simulation(const PpipeBench& bench);
 Result<std::vector<BenchRow>> bench_ppipe_speed(const PpipeBench& bench);
 // The same beside the bound on any scheduler, in steps of .01, over ten seeds.
 Result<std::vector<BenchRow>> bench_ppipe_goodput(const PpipeBench& bench);
+// Requests in time over the load factor, and their picture.
+Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench);
+// A day that plans follow.
+Result<std::vector<BenchRow>> bench_ppipe_day(const PpipeBench& bench);
+// Plans served in real time by timed devices, beside their simulation.
+Result<std::vector<BenchRow>> bench_ppipe_realtime(const PpipeBench& bench);
 // The clusters without published plans, one model at a time, as on the paper's testbed (section 7.3).
 Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench);
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "bench_ppipe_cases.h"
+#include "bench_ppipe_loads.h"
 #include "heddle/fleet/estimated_rates.h"
 
 namespace heddle::bench {
@@ -18,7 +18,11 @@ constexpr const char* kSmallPlanners[] = {"auto", "np", "dart-r"};
 struct Small {
   std::deque<Deployment> deployments;  // cases point into it
   std::vector<PpipeCase> cases;
+  std::vector<PpipeCase> for_traffic;  // plans chosen for their traffic
 };
+
+constexpr double kSmallPlanRequests = 6000;  // of each simulation that chooses a plan
+constexpr double kWantedSmallLoad = .75;     // bursty
 
 // The one plan that the paper prints (figure 11): 162 and 1050 requests per second.
 constexpr const char* kPrintedCluster = "HC3-S";
@@ -73,6 +77,13 @@ Status add_instance(const PpipeBench& bench, const std::string& cluster, const s
         if (planner == "auto" || kind == SchedulerKind::kReservation)
           small.cases.push_back({cluster, model, planner, traffic, kind, &small.deployments.back(), rates});
   }
+  for (size_t traffic = 0; traffic < std::size(kPpipeTraffics); ++traffic) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_for_traffic(fleet, traffic, kSmallPlanRequests, bench));
+    HEDDLE_ASSIGN_OR_RETURN(auto deployment, deploy(fleet, plan));
+    small.deployments.push_back(std::move(deployment));
+    small.for_traffic.push_back({cluster, model, "auto for the traffic", traffic, SchedulerKind::kReservation,
+                                 &small.deployments.back(), rates});
+  }
   return {};
 }
 
@@ -97,6 +108,44 @@ void add_mean_rows(const SmallSums& sums, std::vector<BenchRow>& rows) {
     for (const auto& [metric, total] : totals)
       rows.push_back(ppipe_row(cluster, planner, metric + ", mean", "", total / sum.n));
   }
+}
+
+// Each model's load, the means of each cluster and of all.
+Status add_rows_for_traffic(const PpipeBench& bench, const std::vector<PpipeCase>& cases,
+                            const FunctionTrace& functions, std::vector<BenchRow>& rows) {
+  std::vector<Result<PpipeLoads>> loads(cases.size(), PpipeLoads{});
+  for_each_on_threads(cases.size(), 0, [&](size_t i) {
+    loads[i] =
+        PpipeLoadShares(cases[i], functions, static_cast<uint64_t>(bench.options.seed), bench.control.cancel)
+            .greatest();
+  });
+  struct Sum {
+    double served = 0, bound = 0, n = 0;
+  };
+  std::map<std::pair<std::string, size_t>, Sum> sums;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const auto& c = cases[i];
+    if (!loads[i].ok()) return std::move(loads[i]).error().with_context(ppipe_instance(c));
+    rows.push_back(ppipe_row(ppipe_instance(c), c.planner, load_metric(c.planner, c.traffic, c.scheduler), "",
+                             loads[i]->served));
+    rows.back().bound = loads[i]->bound;
+    for (const std::string& of : {c.cluster, std::string("small clusters")}) {
+      auto& sum = sums[{of, c.traffic}];
+      sum.served += loads[i]->served;
+      sum.bound += loads[i]->bound;
+      ++sum.n;
+    }
+  }
+  for (const auto& [of, sum] : sums) {
+    const auto& [cluster, traffic] = of;
+    const std::string planner = "auto for the traffic";
+    rows.push_back(ppipe_row(cluster, planner,
+                             load_metric(planner, traffic, SchedulerKind::kReservation) + ", mean", "",
+                             sum.served / sum.n));
+    rows.back().bound = sum.bound / sum.n;
+    if (cluster == "small clusters" && traffic == 1) rows.back().against(kWantedSmallLoad, "goal");
+  }
+  return {};
 }
 
 // Section 7.3 gives only the ranges of the gains over the clusters.
@@ -163,6 +212,7 @@ Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench) {
     }
   }
   add_mean_rows(sums, rows);
+  HEDDLE_RETURN_IF_ERROR(add_rows_for_traffic(bench, small.for_traffic, functions, rows));
   add_gain_rows(sums, rows);
   return rows;
 }

@@ -85,6 +85,7 @@ Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocatio
 struct WhatifFlags {
   std::string fleet, planner = "auto";
   FleetGoalFlags goal;
+  FleetTrafficFlags traffic;
   FleetChangeFlags change;
 };
 
@@ -94,13 +95,20 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(const auto changed, o.change.apply(fleet));
   HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto before, plan_fleet(fleet, o.planner, options));
-  HEDDLE_ASSIGN_OR_RETURN(const auto after, plan_fleet(changed, o.planner, options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto found, o.traffic.plan(fleet, o.planner, options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto found_after, o.traffic.plan(changed, o.planner, options));
+  const FleetPlan &before = found.plan, &after = found_after.plan;
   if (invocation.progress) invocation.progress->finish();
   const double ratio = after.value / before.value;
+  const double ratio_in_time = o.traffic.given() ? found_after.per_s / found.per_s : 1;
   if (invocation.json) {
-    show_json(invocation,
-              {{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
+    Json json = {{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}};
+    if (o.traffic.given()) {
+      json["before"]["in_time"] = o.traffic.json(found);
+      json["after"]["in_time"] = o.traffic.json(found_after);
+      json["ratio_in_time"] = ratio_in_time;
+    }
+    show_json(invocation, json);
     return kExitDone;
   }
   TextTable table({{"fleet"},
@@ -113,7 +121,13 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
   table.add_row({"changed", value_text(after.objective, after.value),
                  value_text(after.objective, after.bound), percent(after.gap()),
                  fmt::format("{:.4f}", ratio)});
-  print("{}{}", table.to_string(), fleet_bound_note(fleet));
+  print("{}", table.to_string());
+  if (o.traffic.given())
+    print(
+        "in time: {:.6g} req/s as it is, {:.6g} req/s changed, ratio {:.4f}; {} of each model's requests, "
+        "{}\n",
+        found.per_s, found_after.per_s, ratio_in_time, percent(o.traffic.attainment), o.traffic.words());
+  print("{}", fleet_bound_note(fleet));
   return kExitDone;
 }
 
@@ -186,6 +200,7 @@ RunFn setup_fleet_whatif(Command& command) {
   command.option("--planner", o->planner, "one of `heddle fleet planners` (default auto)");
   o->change.declare(command);
   o->goal.declare(command);
+  o->traffic.declare(command);
   return [o](const Invocation& invocation) { return run_fleet_whatif(*o, invocation); };
 }
 

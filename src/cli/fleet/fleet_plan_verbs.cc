@@ -1,15 +1,15 @@
 // heddle fleet plan, compare, verify and import.
 
+#include <tuple>
+
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/estimated_rates.h"
 #include "heddle/fleet/fleet_check.h"
-#include "heddle/fleet/goodput_plan.h"
 #include "heddle/fleet/ppipe_data.h"
 #include "heddle/report/text_table.h"
-#include "serve/data_plane_flags.h"
 
 namespace heddle::cli {
 namespace {
@@ -17,57 +17,8 @@ namespace {
 struct PlanFlags {
   std::string fleet, planner = "auto", output, lp;
   FleetGoalFlags goal;
-  TrafficFlags traffic;
-  double attainment = .99;
-  int64_t seed = 1;
+  FleetTrafficFlags traffic;
 };
-
-// The plan that serves most in time under the traffic, with what was found in words and numbers.
-struct PlanFound {
-  FleetPlan plan;
-  std::string text;
-  Json json;
-};
-
-std::string margins_text(const Fleet& fleet, const FleetPlan& plan) {
-  std::string text;
-  for (size_t m = 0; m < fleet.models.size(); ++m)
-    text += fmt::format("{}{} {}", m == 0 ? "" : ", ", fleet.models[m].name,
-                        percent(margin_us(fleet, plan, m) / fleet.models[m].slo_us));
-  return text;
-}
-
-Result<PlanFound> plan_for_traffic(const PlanFlags& o, const Fleet& fleet, const FleetPlanOptions& planning) {
-  if (planning.objective != FleetObjective::kMaxMin)
-    return Error(Code::kInvalidInput, "--traffic " + o.traffic.kind +
-                                          " plans for the objective max-min; leave out " + "--objective " +
-                                          o.goal.objective);
-  GoodputPlanOptions options{.planning = planning};
-  HEDDLE_ASSIGN_OR_RETURN(options.goodput.traffic, o.traffic.traffic(true));
-  FunctionTrace functions;
-  if (options.goodput.traffic.kind == TrafficKind::kFunctions) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto text, synthetic_function_trace({}, static_cast<uint64_t>(o.seed)));
-    HEDDLE_ASSIGN_OR_RETURN(functions, function_trace_from_csv(text));
-    options.goodput.traffic.functions = &functions;
-  }
-  options.goodput.attainment = o.attainment;
-  options.goodput.seed = static_cast<uint64_t>(o.seed);
-  HEDDLE_ASSIGN_OR_RETURN(GoodputPlan found, plan_for_goodput(fleet, o.planner, options));
-  PlanFound result;
-  result.text = fmt::format(
-      "in time: {:.6g} req/s with {} of each model's requests, {} traffic; {:.6g} req/s with the fleet's own "
-      "margins "
-      "({} plans simulated)\nmargins: {} of the SLO\n",
-      found.per_s, percent(o.attainment), traffic_name(options.goodput.traffic.kind), found.usual_per_s,
-      found.tried, margins_text(fleet, found.plan));
-  result.json = {{"per_s", found.per_s},
-                 {"usual_per_s", found.usual_per_s},
-                 {"attainment", o.attainment},
-                 {"traffic", traffic_name(options.goodput.traffic.kind)},
-                 {"tried", found.tried}};
-  result.plan = std::move(found.plan);
-  return result;
-}
 
 Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
@@ -80,15 +31,7 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
     HEDDLE_ASSIGN_OR_RETURN(const auto lp, ppipe_milp_as_lp(fleet, options));
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.lp, lp));
   }
-  PlanFound found;
-  if (o.traffic.kind.empty() && (o.attainment != .99 || o.seed != 1))
-    return Error(Code::kInvalidInput,
-                 "--attainment and --seed are for simulated arrivals; say which by --traffic");
-  if (o.traffic.kind.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(found.plan, plan_fleet(fleet, o.planner, options));
-  } else {
-    HEDDLE_ASSIGN_OR_RETURN(found, plan_for_traffic(o, fleet, options));
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto found, o.traffic.plan(fleet, o.planner, options));
   const FleetPlan& plan = found.plan;
   if (!o.output.empty()) HEDDLE_RETURN_IF_ERROR(write_fleet_plan(o.output, plan, fleet));
   if (invocation.progress) invocation.progress->finish();
@@ -96,7 +39,7 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
     auto row = plan_row(fleet, plan);
     if (!o.output.empty()) row["output"] = o.output;
     row["models"] = to_json(plan, fleet)["models"];
-    if (!found.json.is_null()) row["in_time"] = found.json;
+    if (o.traffic.given()) row["in_time"] = o.traffic.json(found);
     show_json(invocation, row);
     return kExitDone;
   }
@@ -105,7 +48,7 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
   for (size_t c = 0; c < used.size(); ++c)
     print("{}{} {} of {}", c == 0 ? "devices used: " : ", ", fleet.classes[c].name, used[c],
           fleet.classes[c].count);
-  print("\n{}{}", found.text, times_line(fleet));
+  print("\n{}{}", o.traffic.text(fleet, found), times_line(fleet));
   return kExitDone;
 }
 
@@ -126,7 +69,7 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
                    {"seconds", TextTable::Align::kRight},
                    {"note", TextTable::Align::kLeft, 50}});
   std::vector<std::pair<std::string, Result<FleetPlan>>> plans;
-  std::optional<double> bound;
+  std::optional<std::pair<double, Proof>> bound;
   for (const auto& name : split_list(o.planners)) {
     // The time limit is each planner's.
     HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
@@ -134,9 +77,9 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
     if (!plan.ok() && plan.error().code() != Code::kInfeasible && plan.error().code() != Code::kUnsupported &&
         plan.error().code() != Code::kCancelled)
       return std::move(plan).error();
-    if (plan.ok() &&
-        (!bound || (more_is_better(plan->objective) ? plan->bound < *bound : plan->bound > *bound)))
-      bound = plan->bound;
+    if (plan.ok() && (!bound || (more_is_better(plan->objective) ? plan->bound < bound->first
+                                                                 : plan->bound > bound->first)))
+      bound.emplace(plan->bound, plan->proof);
     plans.emplace_back(name, std::move(plan));
   }
   if (invocation.progress) invocation.progress->finish();
@@ -148,7 +91,10 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
       continue;
     }
     any = true;
-    plan->bound = *bound;  // every plan is held against the best
+    std::tie(plan->bound, plan->proof) = *bound;  // every plan is held against the best
+    // A solver's bound may be off by its tolerance.
+    if (std::abs(plan->bound - plan->value) <= 1e-5 * std::abs(plan->value)) plan->bound = plan->value;
+    HEDDLE_RETURN_IF_ERROR(check_planned(fleet, *plan));
     rows.push_back(plan_row(fleet, *plan));
     size_t pipelines = 0;
     for (const auto& m : plan->models) pipelines += m.pipelines.size();
@@ -260,12 +206,7 @@ RunFn setup_fleet_plan(Command& command) {
   command.option("--planner", o->planner, "one of `heddle fleet planners` (default auto)");
   o->goal.declare(command);
   command.option("-o,--output", o->output, "write the plan (.json or .yaml)");
-  o->traffic.declare(command,
-                     "choose margins by simulation, for most requests in time: poisson, diurnal, bursty, "
-                     "functions (a synthetic trace)");
-  command.option("--attainment", o->attainment,
-                 "with --traffic: the share of each model's requests (default .99)", 0, 1);
-  command.option("--seed", o->seed, "with --traffic: seed of the arrivals (default 1)", 0, INT64_MAX);
+  o->traffic.declare(command);
   command.option("--write-lp", o->lp, "write the MILP of ppipe-milp as an LP file");
   return [o](const Invocation& invocation) { return run_fleet_plan(*o, invocation); };
 }

@@ -1,5 +1,10 @@
 // heddle fleet profile: blocks of models measured on this machine's devices at several batch sizes, as a
 // fleet file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
@@ -10,7 +15,8 @@ namespace heddle::cli {
 namespace {
 
 struct ProfileFlags {
-  std::string models, cluster = "preset:local", store, engines, precision;
+  std::string models, cluster = "preset:local", store, engines, precision, budget;
+  CalibrationFlags calibration;
   FleetCutFlags cutting;
   int64_t batches = 4, share_levels = 1;
   double slo_factor = 5, margin = 0.4;
@@ -23,10 +29,8 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   if (o.cluster != "preset:local") {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster, open_cluster(o.cluster));
   }
-  HEDDLE_ASSIGN_OR_RETURN(settings.variants, variant_settings(o.engines, o.precision, ""));
-  if (settings.variants.budget)
-    return invalid_input(
-        "--precision budget: the devices of a class have one type for all models; give auto or f32");
+  HEDDLE_ASSIGN_OR_RETURN(settings.variants, variant_settings(o.engines, o.precision, o.budget));
+  HEDDLE_RETURN_IF_ERROR(o.calibration.settings(settings.calibration, settings.decisions));
   settings.batches = static_cast<int>(o.batches);
   settings.share_levels = static_cast<int>(o.share_levels);
   settings.slo_factor = o.slo_factor;
@@ -35,11 +39,40 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   return settings;
 }
 
+// What the budget has decided, one line for each model.
+std::string precision_text(const FleetPrecision& chosen) {
+  if (chosen.models.empty()) return "all classes compute in f32, the only type that they have\n";
+  const bool all = std::ranges::all_of(chosen.models, &ModelTypeError::allowed);
+  std::string text = fmt::format("all classes compute in {}; the budget\n",
+                                 precision_name(all ? chosen.narrow : Precision::kF32));
+  for (const ModelTypeError& m : chosen.models)
+    text += fmt::format("  {} {} in {}: {:.4g} % of decisions as in f32, mean error {:.2g} of the range\n",
+                        m.allowed ? "allows" : "forbids", m.model, precision_name(chosen.narrow),
+                        100 * m.agreement, m.mean);
+  return text;
+}
+
+Json precision_json(const FleetPrecision& chosen) {
+  Json list = Json::array();
+  for (const ModelTypeError& m : chosen.models)
+    list.push_back({{"model", m.model},
+                    {"type", precision_name(chosen.narrow)},
+                    {"agreement", m.agreement},
+                    {"mean", m.mean},
+                    {"allowed", m.allowed}});
+  return list;
+}
+
 Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocation) {
   if (o.cutting.output.empty())
     return Error(Code::kInvalidInput, "fleet profile needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.cutting.output));
-  HEDDLE_ASSIGN_OR_RETURN(const auto settings, settings_of(o));
+  HEDDLE_ASSIGN_OR_RETURN(auto settings, settings_of(o));
+  std::optional<FleetPrecision> chosen;
+  if (settings.variants.budget) {
+    HEDDLE_ASSIGN_OR_RETURN(chosen, under_budget(settings, invocation));
+    settings.variants = chosen->variants;
+  }
   HEDDLE_ASSIGN_OR_RETURN(const Fleet fleet, profile_fleet(settings, invocation));
   HEDDLE_RETURN_IF_ERROR(write_fleet(o.cutting.output, fleet));
   if (invocation.progress) invocation.progress->finish();
@@ -47,7 +80,9 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
     Json names = Json::array();
     for (const auto& m : fleet.models)
       names.push_back({{"model", m.name}, {"blocks", m.blocks}, {"slo_us", m.slo_us}});
-    show_json(invocation, {{"output", o.cutting.output}, {"models", names}});
+    Json json = {{"output", o.cutting.output}, {"models", names}};
+    if (chosen) json["budget"] = precision_json(*chosen);
+    show_json(invocation, json);
     return kExitDone;
   }
   TextTable table({{"model"},
@@ -72,9 +107,9 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
                      sum(m.latency_us[c][0].back()), shares, format_us(m.slo_us)});
     }
   print(
-      "{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
+      "{}{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
       "`heddle serve` runs its models on the devices that it names\n",
-      table.to_string(), o.cutting.output);
+      table.to_string(), chosen ? precision_text(*chosen) : "", o.cutting.output);
   return kExitDone;
 }
 
@@ -96,6 +131,8 @@ RunFn setup_fleet_profile(Command& command) {
                  1, 1e6);
   command.option("--margin", o->margin, "part of the SLO that planning keeps free (default 0.4)", 0, 0.99);
   declare_variants(command, o->engines, o->precision);
+  declare_budget(command, o->budget);
+  o->calibration.declare(command);
   command.option("--store", o->store, "profile store file (default: the user's cache)");
   return [o](const Invocation& invocation) { return run_fleet_profile(*o, invocation); };
 }

@@ -9,7 +9,9 @@
 #include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/fleet/fleet_planner.h"
+#include "heddle/fleet/goodput_plan.h"
 #include "heddle/session/fleet_profile.h"
+#include "serve/data_plane_flags.h"
 
 namespace heddle::cli {
 
@@ -23,6 +25,7 @@ RunFn setup_fleet_planners(Command& command);
 RunFn setup_fleet_profile(Command& command);
 RunFn setup_fleet_replan(Command& command);
 RunFn setup_fleet_simulate(Command& command);
+RunFn setup_fleet_split(Command& command);
 RunFn setup_fleet_verify(Command& command);
 RunFn setup_fleet_whatif(Command& command);
 
@@ -54,6 +57,23 @@ struct FleetChangeFlags {
   bool any() const { return !counts.empty() || !weights.empty(); }
   // The fleet with all changes; unknown names and numbers out of range are errors.
   Result<Fleet> apply(Fleet fleet) const;
+};
+
+// --traffic and --trace: arrivals that a plan is made for.
+struct FleetTrafficFlags {
+  TrafficFlags traffic;
+  std::vector<std::string> traces;  // paths
+  double attainment = .99;
+  int64_t seed = 1;
+  void declare(Command& command);
+  bool given() const { return !traffic.kind.empty() || !traces.empty(); }
+  std::string words() const;  // "poisson traffic"
+  // With margins for the arrivals; if none are given, the planner's plan.
+  Result<GoodputPlan> plan(const Fleet& fleet, const std::string& planner,
+                           const FleetPlanOptions& planning) const;
+  // What was found: lines, or "" if no arrivals are given; an object.
+  std::string text(const Fleet& fleet, const GoodputPlan& found) const;
+  Json json(const GoodputPlan& found) const;
 };
 
 // `value_unit` of the objective: "/s", "per hour", "W", "/s".

@@ -25,6 +25,7 @@ constexpr Verb kFleetParts[] = {
     {"whatif", "predict the effect of other counts and weights", setup_fleet_whatif},
     {"replan", "plan again from a running plan, so that few devices change their work", setup_fleet_replan},
     {"verify", "check a fleet's plan file independently of its planner", setup_fleet_verify},
+    {"split", "divide a fleet among several servers: a fleet file and a plan for each", setup_fleet_split},
     {"new", "make a fleet file for hardware that is not here, from the catalogue", setup_fleet_new},
     {"profile", "measure blocks of models on this machine, as a fleet file", setup_fleet_profile},
     {"simulate", "simulate a plan under load: attainment, latency, use, lost devices, a change of plan",

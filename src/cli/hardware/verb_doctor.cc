@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "doctor_simulate.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/terminal.h"
@@ -30,7 +31,7 @@ struct Check {
 
 Check solver_check(const std::string& name, const Result<SolverSelfTest>& test) {
   if (!test.ok()) return {name, State::kFails, test.error().to_string()};
-  return {name, State::kOk, fmt::format("{}: {:g}, as expected", test->version, test->value)};
+  return {name, State::kOk, fmt::format("{}: {} small models, all right", test->version, test->models)};
 }
 
 Check engine_check(const Backend& backend) {
@@ -108,6 +109,15 @@ Result<int> run_doctor(const Invocation& invocation) {
 
 }  // namespace
 
-RunFn setup_doctor(Command&) { return run_doctor; }
+RunFn setup_doctor(Command& command) {
+  const auto flags = std::make_shared<SimulateFlags>();
+  command.option("--simulate", flags->seeds,
+                 "instead, simulate the service of a fleet with this many seeds of faults", 1, 1'000'000'000);
+  command.option("--first-seed", flags->first_seed, "the first seed of --simulate (default 1)", 1,
+                 1'000'000'000'000);
+  return [flags](const Invocation& invocation) {
+    return flags->seeds || flags->first_seed ? run_simulations(*flags, invocation) : run_doctor(invocation);
+  };
+}
 
 }  // namespace heddle::cli

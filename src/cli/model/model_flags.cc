@@ -152,6 +152,12 @@ void declare_variants(Command& command, std::string& engines, std::string& preci
       "by itself (comma-separated; default auto); or budget");
 }
 
+void declare_budget(Command& command, std::string& budget) {
+  command.option("--budget", budget,
+                 "for --precision budget: least share of equal decisions and largest mean error "
+                 "(default decisions=0.999,mean=0.001)");
+}
+
 Result<VariantSettings> variant_settings(const std::string& engines, const std::string& precision,
                                          const std::string& budget) {
   VariantSettings settings;
@@ -208,9 +214,7 @@ void ProblemFlags::declare(Command& command) {
   command.option("--devices", devices,
                  "use only these devices (comma-separated names); simulation instances: their number");
   declare_variants(command, engines, precision);
-  command.option("--budget", budget,
-                 "for --precision budget: least share of equal decisions and largest mean error "
-                 "(default decisions=0.999,mean=0.001)");
+  declare_budget(command, budget);
   calibration.declare(command);
   command.option("--units", plain.units,
                  "place at most N units (default: 24 where they are measured, else 2000)", 1, 1'000'000);
@@ -266,6 +270,23 @@ void PlanningFlags::declare(Command& command) {
                  "sortinghat, efficient-mip: dominators per submodel; 0: look for the best (default 1)", 0,
                  1'000'000);
   command.group("");
+}
+
+void RobustFlag::declare(Command& command) {
+  command.group(kPlanningFlags);
+  command.option(
+      "--robust", share,
+      "plan for the loss of this share of any one device's speed, such as 0.25: the plan whose worst "
+      "case is best",
+      0, kMostRobustShare);
+  command.group("");
+}
+
+Result<PlanResult> RobustFlag::plan(Session& session, const std::string& planner,
+                                    const SearchSettings& search, const Control& control) {
+  if (share == 0) return make_plan(session, planner, search, control);
+  HEDDLE_ASSIGN_OR_RETURN(planned, make_robust_plan(session, planner, search, share, control));
+  return planned->result;
 }
 
 Result<Session> PlanningFlags::open(const Invocation& invocation) const {

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/session/robust.h"
 #include "heddle/session/session.h"
 
 namespace heddle::cli {
@@ -20,7 +21,8 @@ Result<std::map<std::string, std::vector<double>>> parse_values(const std::vecto
 
 // --engines and --precision.
 void declare_variants(Command& command, std::string& engines, std::string& precision);
-// The values of these and of --budget.
+void declare_budget(Command& command, std::string& budget);
+// The values of these.
 Result<VariantSettings> variant_settings(const std::string& engines, const std::string& precision,
                                          const std::string& budget);
 
@@ -64,6 +66,16 @@ struct PlanningFlags {
   SearchSettings search;
   void declare(Command& command);
   Result<Session> open(const Invocation& invocation) const;
+};
+
+// --robust: a plan for the loss of part of a device's speed.
+struct RobustFlag {
+  double share = 0;                   // 0: not given
+  std::optional<RobustPlan> planned;  // after plan(), if it was given
+  void declare(Command& command);
+  // make_robust_plan() with the share, else make_plan().
+  Result<PlanResult> plan(Session& session, const std::string& planner, const SearchSettings& search,
+                          const Control& control);
 };
 
 // From flags to a session.

@@ -16,6 +16,7 @@
 #include "heddle/plan/robustness.h"
 #include "heddle/plan/stage_list.h"
 #include "heddle/planners/planner.h"
+#include "heddle/planners/shared_bound.h"
 #include "heddle/planners/trajectory.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/single_device.h"
@@ -29,6 +30,7 @@ struct PlanOptions : PlanningFlags {
   std::string planner = "auto";
   std::string output, schedule;
   bool strict = false, as_scheduled = false;
+  RobustFlag robust;
 };
 
 // Number of stages with at least two members.
@@ -127,6 +129,25 @@ bool has_choice_of_engines(const Cluster& cluster) {
                      [](const Device& d) { return !d.variant_of.empty() || d.precision != Precision::kF32; });
 }
 
+void print_robust_plan(const Problem& p, const std::optional<RobustPlan>& robust) {
+  if (!robust) return;
+  const std::string lost = fmt::format("{:.3g} % of its speed", 100 * robust->share);
+  print("  if any one device loses {}: at worst {} ({}); the plan that is best at full speed: {}\n", lost,
+        value_text(p, robust->worst.value_us), p.cluster->device(robust->worst.device).name,
+        value_text(p, robust->of_fastest.value_us));
+  if (robust->bound.us > 0)
+    print("    no plan's worst case is better than {} ({})\n", value_text(p, robust->bound.us),
+          robust->bound.proof.text());
+}
+
+Json robust_json(const Problem& p, const RobustPlan& robust) {
+  return {{"share", robust.share},
+          {"device", p.cluster->device(robust.worst.device).name},
+          {"value_us", robust.worst.value_us},
+          {"of_fastest_us", robust.of_fastest.value_us},
+          {"bound_us", robust.bound.us}};
+}
+
 // What the plan's time becomes if it shares the machine.
 void print_robustness(const Problem& p, const PlanResult& result) {
   const auto robust = robustness(p, result.plan);
@@ -161,7 +182,7 @@ void print_precision(const Problem& p, const PlanResult& result) {
       c.most_mean, counted(static_cast<uint64_t>(c.samples), "sample"));
 }
 
-void print_plan(const Session& session, const PlanResult& result) {
+void print_plan(const Session& session, const PlanResult& result, const std::optional<RobustPlan>& robust) {
   const auto& p = session.problem;
   print("{} on {}: {}\n", session.loaded.name, p.cluster->name(),
         painted(Ink::kBold, fmt::format("{} {}{}", objective_name(p.objective),
@@ -188,6 +209,7 @@ void print_plan(const Session& session, const PlanResult& result) {
           counts.disturbed == 1 ? "it" : "them");
   }
   print_precision(p, result);
+  print_robust_plan(p, robust);
   print_robustness(p, result);
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
@@ -254,19 +276,26 @@ Status write_stages(const PlanOptions& o, const Session& session, const PlanResu
   return write_file_atomic(o.schedule, with_stages(document, stages).dump(1) + "\n");
 }
 
-Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
+Result<int> run_plan_verb(PlanOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  if (o.output.ends_with(".html") || o.output.ends_with(".svg"))
+    return invalid_input("-o " + o.output +
+                         ": a plan is written as JSON; write it to plan.json and make the page with " +
+                         "`heddle report plan.json -o " + o.output + "`");
   HEDDLE_RETURN_IF_ERROR(check_output(o.schedule));
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   if (o.as_scheduled && o.planner != "auto")
     return invalid_input("--as-scheduled takes the file's schedule; leave --planner out");
+  if (o.as_scheduled && o.robust.share > 0)
+    return invalid_input("--as-scheduled takes the file's schedule; leave --robust out");
   HEDDLE_ASSIGN_OR_RETURN(auto session, o.open(invocation));
   if (!o.schedule.empty() &&
       (!session.loaded.ios || session.problem.graph->num_ops() != session.loaded.graph->num_ops()))
     return invalid_input(o.model.spec.path +
                          ": --schedule needs a graph in the form of IOS's files, planned op by op");
-  HEDDLE_ASSIGN_OR_RETURN(auto result, o.as_scheduled ? scheduled_plan(session, o.model.spec.path)
-                                                      : make_plan(session, o.planner, o.search, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(auto result, o.as_scheduled
+                                           ? scheduled_plan(session, o.model.spec.path)
+                                           : o.robust.plan(session, o.planner, o.search, invocation));
   if (invocation.progress) invocation.progress->finish();
   HEDDLE_RETURN_IF_ERROR(check_requested(session.problem, result, o.strict));
   if (!o.schedule.empty()) HEDDLE_RETURN_IF_ERROR(write_stages(o, session, result));
@@ -284,6 +313,7 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
       row["best_single_device"] = {{"device", single->device}, {"value_us", single->value_us}};
     if (const auto robust = robustness(session.problem, result.plan); robust.ok())
       row["robustness"] = robustness_json(*robust);
+    if (o.robust.planned) row["robust"] = robust_json(session.problem, *o.robust.planned);
     if (session.problem.precision) row["precision"] = precision_choice_json(session.problem);
     if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
     const CostCounts counts = count_costs(session.problem);
@@ -293,7 +323,7 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
     if (!o.output.empty()) row["output"] = o.output;
     show_json(invocation, row);
   } else {
-    print_plan(session, result);
+    print_plan(session, result, o.robust.planned);
     if (!o.output.empty()) print("\nwritten to {}\n", o.output);
   }
   return kExitDone;
@@ -329,11 +359,11 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
                    {"detail"}});
   int failures = 0;
   std::vector<std::pair<const PlannerEntry*, Result<PlanResult>>> results;
-  Bound best;
+  SharedBound bound(session.problem);
   for (const auto* entry : entries) {
     results.emplace_back(entry, run_planner(*entry, session.problem, planner_options(o.search, invocation)));
     const auto& result = results.back().second;
-    if (result.ok() && result->bound.us > best.us) best = result->bound;
+    if (result.ok()) HEDDLE_RETURN_IF_ERROR(bound.add(*result));
   }
   for (auto& [entry, result] : results) {
     if (!result.ok()) {
@@ -345,8 +375,8 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
       continue;
     }
     // All plans are for one problem, so the best bound holds for all.
-    result->bound = best;
-    result->gap = relative_gap(result->value_us, best.us);
+    result->bound = bound.best();
+    result->gap = relative_gap(result->value_us, result->bound.us);
     rows.push_back(result_row(session.problem, *result));
     table.add_row({entry->info.name, value_text(session.problem, result->value_us),
                    value_text(session.problem, result->bound.us), percent(result->gap),
@@ -365,6 +395,7 @@ RunFn setup_plan(Command& command) {
   auto o = std::make_shared<PlanOptions>();
   o->declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
+  o->robust.declare(command);
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
   command.group(kResearchFlags);
   command.flag("--as-scheduled", o->as_scheduled, "take the schedule in the file (IOS's files)");

@@ -14,6 +14,7 @@
 #include "heddle/runtime/run.h"
 #include "heddle/session/rank_plan.h"
 #include "model_flags.h"
+#include "run_adaptive.h"
 #include "run_cold.h"
 #include "verbs.h"
 
@@ -27,10 +28,11 @@ struct RunVerbOptions : PlanningFlags {
   std::optional<int> repeats;
   int in_flight = 0;  // 0: by the plan's objective
   RunOptions run;     // of the flags whose value is the option
-  bool recheck = false, real_transfers = false;
+  bool recheck = false, real_transfers = false, adapt = false;
   std::string versus, rank_devices;
   std::string trace, output, plan_output;
   ColdFlags cold;
+  RobustFlag robust;
 };
 
 // A plan that was read or made here; its devices have no ranks yet.
@@ -48,10 +50,14 @@ bool is_plan_path(const std::string& path) {
 }
 
 Result<RankPlan> prepare(RunVerbOptions& o, const Invocation& invocation) {
-  if (is_plan_path(o.model.spec.path)) return from_plan_file(o.model.spec.path);
+  if (is_plan_path(o.model.spec.path)) {
+    if (o.robust.share > 0)
+      return invalid_input("--robust is for planning; " + o.model.spec.path + " is a plan already");
+    return from_plan_file(o.model.spec.path);
+  }
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(auto session, o.open(invocation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto result, make_plan(session, o.planner, o.search, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, o.robust.plan(session, o.planner, o.search, invocation));
   return RankPlan{plan_file(session.problem, result, o.search.seed), session.loaded.model, {}};
 }
 
@@ -90,6 +96,8 @@ constexpr int kUsualColdStarts = 3;
 Result<int> run_cold_plan(const RunVerbOptions& o, const Invocation& invocation) {
   if (const char* flag = first_given({{"--in-flight", o.in_flight > 1},
                                       {"--recheck", o.recheck},
+                                      {"--robust", o.robust.share > 0},
+                                      {"--adapt", o.adapt},
                                       {"--trace", !o.trace.empty()},
                                       {"-o", !o.output.empty()}}))
     return invalid_input(std::string("--cold and ") + flag + " exclude each other");
@@ -121,6 +129,7 @@ struct Report {
   const RunRecord& run;
   std::optional<Recheck> recheck;
   std::optional<Comparison> comparison;
+  std::optional<Recheck> cause;  // of a prediction that is off, if --recheck was not given
 };
 
 Result<int> give_report(const RunVerbOptions& o, const Report& r, const Invocation& invocation) {
@@ -134,6 +143,10 @@ Result<int> give_report(const RunVerbOptions& o, const Report& r, const Invocati
   }
   auto json = run_json(file, timeline, r.run);
   auto text = run_text(file, timeline, r.run);
+  if (r.cause) {
+    json["off_because"] = off_because_json(*r.cause);
+    text += off_because_text(*r.cause);
+  }
   if (r.recheck) {
     json["recheck"] = recheck_json(*r.recheck);
     text += recheck_text(*r.recheck);
@@ -183,15 +196,49 @@ RoundOptions beside(const RunOptions& run) {
   return options;
 }
 
+// Finds out why the prediction is off. Costs under a second and the engine's compilation of the segments.
+std::optional<Recheck> cause_of_error(const RankPlan& prepared, const RunRecord& run,
+                                      const RunOptions& options) {
+  if (!is_off(run) || options.deadline.cancelled()) return std::nullopt;
+  RoundOptions rounds = beside(options);
+  rounds.rounds = 5;
+  rounds.round_s = 0.05;
+  auto cause = recheck_prediction(prepared.file.problem, prepared.file.plan, prepared.model, rounds);
+  // Emulated devices, for one, have no segments to time.
+  return cause.ok() ? std::optional<Recheck>(*cause) : std::nullopt;
+}
+
 int requests_in_flight(const RunVerbOptions& o, const Problem& problem) {
   if (o.in_flight > 0) return o.in_flight;
   return problem.objective == Objective::kThroughput ? 4 : 1;
 }
 
+constexpr int kUsualAdaptiveRequests = 200;
+
+Result<int> run_adapting(const RunVerbOptions& o, const Invocation& invocation) {
+  if (const char* flag = first_given({{"--in-flight", o.in_flight > 1},
+                                      {"--recheck", o.recheck},
+                                      {"--robust", o.robust.share > 0},
+                                      {"--versus", !o.versus.empty()},
+                                      {"--trace", !o.trace.empty()},
+                                      {"--plan-output", !o.plan_output.empty()},
+                                      {"-o", !o.output.empty()}}))
+    return invalid_input(std::string("--adapt and ") + flag + " exclude each other");
+  if (is_plan_path(o.model.spec.path))
+    return invalid_input("--adapt makes several plans of a model; " + o.model.spec.path + " is one plan");
+  HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
+  AdaptiveJob job{&o, o.planner, {}};
+  HEDDLE_ASSIGN_OR_RETURN(job.run, run_options(o, invocation));
+  job.run.repeats = o.repeats.value_or(kUsualAdaptiveRequests);
+  return run_adaptive(job, invocation);
+}
+
 // Called on every rank; only rank 0 reports.
 Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
-  if (const char* flag =
-          first_given({{"--cold", o.cold.cold}, {"--recheck", o.recheck}, {"--versus", !o.versus.empty()}}))
+  if (const char* flag = first_given({{"--cold", o.cold.cold},
+                                      {"--adapt", o.adapt},
+                                      {"--recheck", o.recheck},
+                                      {"--versus", !o.versus.empty()}}))
     return invalid_input(std::string(flag) + ": not over several ranks; start Heddle without mpirun");
   RankRunOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.run, run_options(o, invocation));
@@ -207,7 +254,7 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   auto run = run_plan_on_ranks(group, shared.file.problem, shared.file.plan, shared.model, options);
   if (!run.ok()) return failed_on_ranks(run.error());
   if (group.rank() != 0) return kExitDone;
-  return give_report(o, {shared.file, *run, std::nullopt, std::nullopt}, invocation);
+  return give_report(o, {shared.file, *run, std::nullopt, std::nullopt, std::nullopt}, invocation);
 }
 
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
@@ -218,6 +265,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
     return invalid_input(std::string(flag) +
                          " is for several ranks: start Heddle as mpirun -n N heddle run ...");
   if (o.cold.cold) return run_cold_plan(o, invocation);
+  if (o.adapt) return run_adapting(o, invocation);
   HEDDLE_ASSIGN_OR_RETURN(const auto engines, engines_of(o.versus));
   HEDDLE_ASSIGN_OR_RETURN(auto options, run_options(o, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare(o, invocation));
@@ -225,10 +273,12 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   options.in_flight = requests_in_flight(o, file.problem);
   HEDDLE_RETURN_IF_ERROR(add_samples(o, prepared.model.get(), options));
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
-  Report report{file, run, std::nullopt, std::nullopt};
+  Report report{file, run, std::nullopt, std::nullopt, std::nullopt};
   if (o.recheck) {
     HEDDLE_ASSIGN_OR_RETURN(report.recheck,
                             recheck_prediction(file.problem, file.plan, prepared.model, beside(options)));
+  } else {
+    report.cause = cause_of_error(prepared, run, options);
   }
   if (!engines.empty()) {
     if (!prepared.model) return invalid_input("--versus needs a real model; this plan has none");
@@ -246,7 +296,8 @@ RunFn setup_run(Command& command) {
   command.option("--planner", o->planner, "for a MODEL: one of `heddle planners` (default auto)");
   command.list("--input", o->inputs,
                "NAME=FILE (.npy, or a .ppm picture); FILE alone for the only input; else random");
-  command.option("--repeat", o->repeats, "measured runs (default 20; --cold: starts, 3)", 1, 10'000'000);
+  command.option("--repeat", o->repeats,
+                 "measured runs (default 20; --adapt: requests, 200; --cold: starts, 3)", 1, 10'000'000);
   command.option("--warmup", o->run.warmups, "warm-up runs before them (default 3)", 0, 1'000'000);
   command.option("--in-flight", o->in_flight, "requests at once (default: 1, throughput plans 4)", 1, 4096);
   command.option("--rtol", o->run.rtol, "relative tolerance of the comparison (default 1e-3)", 0, 1);
@@ -266,6 +317,10 @@ RunFn setup_run(Command& command) {
                  "under mpirun: the devices of each rank, A,B;C (default: by host, docs/hosts.md)");
   command.flag("--real-transfers", o->real_transfers,
                "under mpirun: send tensors even between emulated devices");
+  o->robust.declare(command);
+  command.flag(
+      "--adapt", o->adapt,
+      "prepare plans for few and for many free cores, and change between them by the times that they take");
   o->cold.declare(command);
   return [o](const Invocation& invocation) { return run_run(*o, invocation); };
 }

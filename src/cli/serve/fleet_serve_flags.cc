@@ -37,7 +37,7 @@ Result<WorkerSecurity> ServeWorkerFlags::security(const std::string& certificate
 
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
                                                      const std::string& certificate_file,
-                                                     const std::string& key_file) {
+                                                     const std::string& key_file, uint64_t term) {
   if (!flags.bus.empty() && flags.worker_port)
     return Error(Code::kInvalidInput,
                  "--bus and --worker-port exclude each other: workers announce themselves in one place");
@@ -73,6 +73,7 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
   WorkerPoolOptions pool;
   pool.security = security;
   pool.lease_s = flags.lease_s;
+  pool.term = term;
   HEDDLE_ASSIGN_OR_RETURN(out->pool, WorkerPool::create(out->bus, pool));
   if (flags.workers) {
     std::map<std::string, int64_t> devices;

@@ -36,10 +36,10 @@ struct ServedWorkers {
 };
 
 // Starts what the flags ask for; the opener of a plan waits for workers of other programs.
-// They show the certificate of these files, where there are any.
+// They show the certificate of these files, where there are any. `term`: WorkerPoolOptions'.
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
                                                      const std::string& certificate_file,
-                                                     const std::string& key_file);
+                                                     const std::string& key_file, uint64_t term);
 
 struct ServeDriftFlags {
   // Below 0: not given.

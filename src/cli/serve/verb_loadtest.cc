@@ -19,6 +19,7 @@ struct LoadFlags {
   std::string url, models, trace, shapes, payload = "0", timeout = "30s", token_file, ca_file, html;
   TrafficFlags traffic;
   double rate = 0, load_factor = 0, duration_s = 10, attainment = 0;
+  std::vector<std::string> standbys;
   int64_t seed = 1, connections = 256;
 };
 
@@ -88,6 +89,7 @@ void print_result(const LoadResult& r, double offered_s) {
       "their due time, over {} connections\n",
       table.to_string(), static_cast<double>(total.arrivals) / offered_s,
       static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)), r.connections);
+  if (r.resent > 0) print("requests were sent again {}\n", counted(r.resent, "time"));
   for (const auto& [message, count] : r.errors) print("failed, {} x: {}\n", count, message);
 }
 
@@ -125,6 +127,9 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto models, load_models(target, split_list(o.models), content));
   HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, arrivals_of(o, models));
   LoadOptions options;
+  for (const std::string& url : o.standbys) {
+    HEDDLE_ASSIGN_OR_RETURN(options.standbys.emplace_back(), server_target(url, o.token_file, o.ca_file));
+  }
   options.max_connections = static_cast<size_t>(o.connections);
   options.timeout_s = *timeout * 1e-6;
   options.cancel = invocation.cancel;
@@ -165,6 +170,8 @@ RunFn setup_loadtest(Command& command) {
                  1, 100000);
   command.option("--timeout", o->timeout,
                  "time after a request's due time at which it counts as lost (default 30s)");
+  command.list("--standby", o->standbys,
+               "http: send requests again, to this server, when the other one does not answer (repeatable)");
   command.option("--token-file", o->token_file, "the server's bearer token");
   command.option("--ca", o->ca_file,
                  "https and grpcs: the certificates that are trusted (PEM; default: the system's)");

@@ -31,6 +31,7 @@
 #include "log_flags.h"
 #include "model/model_flags.h"
 #include "varying_flags.h"
+#include "standby_flags.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -50,6 +51,7 @@ struct ServeFlags {
   double max_rate = 0, drain_s = 10, clock = 1;
   ServeWorkerFlags workers;
   ServeDriftFlags drift;
+  StandbyFlags standby;
   LogFlags log;
 };
 
@@ -146,6 +148,8 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
     return Error(Code::kInvalidInput,
                  "--replan-drift, --trial, --try-changes and --device-times are for a fleet file; models "
                  "are measured and planned by the server itself");
+  if (o.standby.any())
+    return Error(Code::kInvalidInput, "--state is for a fleet file; models and plans have no standby");
   if (!o.plan.empty() || o.clock != 1 || o.workers.any())
     return Error(Code::kInvalidInput,
                  std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
@@ -186,7 +190,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
 Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferService& service,
                                                   std::unique_ptr<ServedWorkers>& workers,
                                                   std::unique_ptr<MachineFleet>& machine,
-                                                  const Invocation& invocation) {
+                                                  Succession* succession, const Invocation& invocation) {
   if (const char* flag = first_given({{"--devices", !o.devices.empty()},
                                       {"--slo", !o.slo.empty()},
                                       {"--shape", !o.shapes.empty()},
@@ -216,15 +220,9 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     for (const auto& m : fleet.models) us = std::min(us, m.slo_us * o.clock * kGuardShare);
     plane.dispatch.guard_ns = ns_from_us(us);
   }
-  FleetPlan plan;
-  if (o.plan.empty()) {
-    FleetPlanOptions planning;
-    planning.deadline = Deadline::never(invocation.cancel);
-    planning.progress = invocation.progress;
-    HEDDLE_ASSIGN_OR_RETURN(plan, plan_fleet(fleet, "auto", planning));
-  } else {
-    HEDDLE_ASSIGN_OR_RETURN(plan, read_fleet_plan(o.plan, fleet));
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto first,
+                          first_plan({o.what.front(), o.plan}, fleet, succession, invocation));
+  options.save = first.save;
   options.plane = plane;
   options.clock = o.clock;
   if (only_timed == nullptr) {
@@ -236,12 +234,14 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     options.machine = machine.get();
   }
   if (o.workers.any()) {
-    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, o.tls_cert, o.tls_key));
+    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, o.tls_cert, o.tls_key,
+                                                   succession != nullptr ? succession->term() : 0));
     options.workers = workers->pool.get();
     options.wait_s = o.workers.wait_s;
     options.cancel = invocation.cancel;
   }
-  return FleetControl::create(service, fleet, plan, options);
+  if (!first.saved.empty()) return FleetControl::resume(service, first.saved, options);
+  return FleetControl::create(service, fleet, first.plan, options);
 }
 
 std::string pools_table(const Json& status) {
@@ -326,22 +326,34 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
     if (!context.ok()) return std::move(context).error().with_context(o.tls_cert + ", " + o.tls_key);
     http.tls = *context;
   }
+  std::unique_ptr<Succession> succession;
   std::unique_ptr<ServedWorkers> workers;  // these outlive the service
   std::unique_ptr<MachineFleet> machine;
   InferService service;
   std::unique_ptr<LocalServer> local;
   std::unique_ptr<FleetControl> fleet;
   const What what = what_is_served(o.what);
-  if (what == What::kFleet) {
-    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, invocation));
-  } else {
-    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what, on_ranks));
-  }
-  const auto handle = [&service, &fleet](const HttpHead& head, HttpBody body, HttpReply reply) {
+  std::atomic<bool> serves = false;
+  const auto handle = [&](const HttpHead& head, HttpBody body, HttpReply reply) {
+    if (!serves.load()) return answer_as_standby(*succession, head, reply);
     if (!fleet || !fleet->answer(head, body, reply))
       answer_rest(service, head, std::move(body), std::move(reply));
   };
-  HEDDLE_ASSIGN_OR_RETURN(const auto server, HttpServer::start(http, handle));
+  std::unique_ptr<HttpServer> server;
+  if (what == What::kFleet) {
+    HEDDLE_ASSIGN_OR_RETURN(succession, o.standby.open(o.workers.lease_s));
+    if (succession) {  // a standby answers probes
+      HEDDLE_ASSIGN_OR_RETURN(server, HttpServer::start(http, handle));
+      HEDDLE_RETURN_IF_ERROR(wait_to_lead(*succession, invocation.cancel));
+    }
+    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, succession.get(), invocation));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what, on_ranks));
+  }
+  serves = true;
+  if (!server) {
+    HEDDLE_ASSIGN_OR_RETURN(server, HttpServer::start(http, handle));
+  }
   GrpcServerOptions grpc_options;
   grpc_options.host = o.host;
   grpc_options.port = static_cast<int>(o.grpc_port);
@@ -354,7 +366,8 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
   HEDDLE_ASSIGN_OR_RETURN(const auto grpc, GrpcServer::start(grpc_options, service));
   announce(service, o, server->port(), grpc->port(), invocation);
   FileWatch watch(what == What::kModels ? "" : o.what.front());
-  while (!invocation.cancel.cancelled()) {
+  const auto lost = [&succession] { return succession && succession->lost(); };
+  while (!invocation.cancel.cancelled() && !lost()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (what == What::kModels || !watch.changed()) continue;
     if (fleet)
@@ -362,13 +375,15 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
     else
       follow_plan(o.what.front(), service, service.index().front().name);
   }
-  log_line(LogLevel::kInfo, "stopping once the requests in flight are answered");
+  // Another server has the workers: what is in flight here gets no answer.
+  const double drain_s = lost() ? 0 : o.drain_s;
+  if (!lost()) log_line(LogLevel::kInfo, "stopping once the requests in flight are answered");
   // What was accepted is answered first. gRPC waits for all of its calls, however long these take, so the
   // service gives up what is left of them.
-  server->stop(o.drain_s);
-  auto ended = std::async(std::launch::async, [&grpc, &o] { grpc->stop(o.drain_s); });
-  ended.wait_for(std::chrono::duration<double>(o.drain_s));
-  service.stop(o.drain_s);
+  server->stop(drain_s);
+  auto ended = std::async(std::launch::async, [&grpc, drain_s] { grpc->stop(drain_s); });
+  ended.wait_for(std::chrono::duration<double>(drain_s));
+  service.stop(drain_s);
   ended.wait();
   if (!invocation.json) {
     uint64_t answered = 0, all = 0;
@@ -379,6 +394,7 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
       }
     print("stopped: {} of {} requests answered\n", answered, all);
   }
+  if (lost()) return kExitNo;
   return kExitDone;
 }
 
@@ -467,9 +483,7 @@ RunFn setup_serve(Command& command) {
       "--precision", o->precision,
       "models: f32, tf32, bf16, fp16, auto for what the engine takes by itself (default auto), or budget: "
       "f32 for models whose error in that type is too large");
-  command.option("--budget", o->budget,
-                 "for --precision budget: least share of equal decisions and largest mean error "
-                 "(default decisions=0.999,mean=0.001)");
+  declare_budget(command, o->budget);
   o->calibration.declare(command);
   command.option(
       "--plan-for", o->plan_for,
@@ -489,6 +503,8 @@ RunFn setup_serve(Command& command) {
                  "fleet: multiply all times by this, for machines too small for its load", .01, 100);
   command.group("Workers");
   o->workers.declare(command);
+  command.group("Standby");
+  o->standby.declare(command);
   command.group("Devices that drift");
   o->drift.declare(command);
   command.group("");

@@ -17,12 +17,12 @@ namespace heddle::cli {
 namespace {
 
 struct WorkerFlags {
-  std::string connect, bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models;
+  std::string bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models;
   std::string tls_cert, tls_key, ca_file, token_file;
-  std::vector<std::string> devices;
+  std::vector<std::string> connect, devices;
   int64_t port = 0;
   bool share_cores = false;
-  double lease_s = 1, slowdown = 1;
+  double lease_s = 1, slowdown = 1, drain_s = 10;
   LogFlags log;
 };
 
@@ -81,7 +81,13 @@ Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const Work
     return Error(Code::kInvalidInput,
                  "a worker needs either --connect HOST:PORT, as `heddle serve` prints it, or --bus "
                  "nats://HOST:PORT");
-  if (!o.connect.empty()) return registry_announcer(o.connect, security);
+  if (!o.connect.empty()) {
+    std::vector<std::unique_ptr<Announcer>> servers;
+    for (const std::string& address : o.connect) {
+      HEDDLE_ASSIGN_OR_RETURN(servers.emplace_back(), registry_announcer(address, security));
+    }
+    return several_announcers(std::move(servers));
+  }
   BusOptions options;
   options.lease_s = o.lease_s;
   HEDDLE_ASSIGN_OR_RETURN(auto bus, nats_bus(o.bus, o.bucket, options));
@@ -141,6 +147,8 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
     std::fflush(stdout);
   }
   follow_worker(*worker, "worker " + options.name + ": ", invocation.cancel);
+  log_line(LogLevel::kInfo, "worker " + options.name + ": stopping once its runs have ended");
+  worker->drain(o.drain_s);
   if (invocation.progress != nullptr || invocation.json)
     print_counters(options, worker->counters(), invocation.json);
   return kExitDone;
@@ -150,7 +158,8 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
 
 RunFn setup_worker(Command& command) {
   auto o = std::make_shared<WorkerFlags>();
-  command.option("--connect", o->connect, "announce to this server, HOST:PORT of its --worker-port");
+  command.list("--connect", o->connect,
+               "announce to this server, HOST:PORT of its --worker-port (repeatable: its standbys, too)");
   command.option("--bus", o->bus, "announce on this NATS server with JetStream, nats://HOST:PORT");
   command.option("--bucket", o->bucket, "the fleet's bucket on the bus (default heddle)");
   command.seconds("--lease", o->lease_s,
@@ -172,6 +181,9 @@ RunFn setup_worker(Command& command) {
                  "trust servers and workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--token-file", o->token_file,
                  "authenticate with this file's content, as --worker-token-file of the server");
+  command.seconds("--drain", o->drain_s,
+                  "time that runs have to finish after Ctrl-C or SIGTERM; new ones are refused (default 10s)",
+                  0, 3600);
   command.flag("--share-cores", o->share_cores,
                "let its devices share cores with other workers on this host that have this flag, too");
   command.option("--slowdown", o->slowdown,

@@ -252,8 +252,8 @@ void Dispatcher::finished(WorkId work, TimeNs now, Actions& actions) {
     for (const auto& r : batch.requests) actions.done.push_back(r.request);
     batch.live = false;
     batches_.give_back(b.batch);
-  } else if (b.step % 2 == 0 &&
-             (will_be_late(batch) || (straggling_ > 0 && straggles_[batch.device[b.step / 2 + 1]]))) {
+  } else if (b.step % 2 == 0 && (b.step_after == kNoId || will_be_late(batch) ||
+                                 (straggling_ > 0 && straggles_[batch.device[b.step / 2 + 1]]))) {
     rebind(b.batch, b.step / 2 + 1, now, actions);
   } else if (!start_if_ready(b.step_after, now, actions) && may_pass(b.step_after, now)) {
     book_.pass(b.step_after, now);
@@ -382,9 +382,9 @@ void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& a
   const TimeNs t = before == kNoId ? now : std::max(now, book_[before].end);
   ProbedPath path;
   path.device = batch.device;
-  if (!probe_from(batch.pipeline, batch.size, lost, t, kNever, path))
-    return give_up(id, options_.retry, now, actions);
-  reserve(id, lost, path, now);
+  if (probe_from(batch.pipeline, batch.size, lost, t, kNever, path)) return reserve(id, lost, path, now);
+  // A device that is at work on the batch is not free before it has ended: finished() looks for a path again.
+  if (before == kNoId || !book_[before].running) give_up(id, options_.retry, now, actions);
 }
 
 void Dispatcher::start_all_ready(TimeNs now, Actions& actions) {

@@ -8,6 +8,9 @@
 #include <map>
 #include <tuple>
 
+#include "heddle/base/hash.h"
+#include "heddle/base/json.h"
+
 namespace heddle {
 namespace {
 
@@ -201,6 +204,24 @@ Status check_fleet_plan(const Fleet& fleet, const FleetPlan& plan) {
   for (size_t i = 0; i < problems.size() && i < 5; ++i) text += (i > 0 ? "; " : "") + problems[i];
   if (problems.size() > 5) text += "; and " + std::to_string(problems.size() - 5) + " more";
   return Error(Code::kVerificationFailed, "the plan does not hold: " + text);
+}
+
+Status check_planned(const Fleet& fleet, const FleetPlan& plan) {
+  const auto problems = fleet_plan_problems(fleet, plan);
+  if (problems.empty()) return {};
+  const std::string what = "planner " + plan.planner + " made a plan that does not hold: " + problems.front();
+  FleetPlan without = plan;
+  without.proof = {};
+  if (!fleet_plan_problems(fleet, without).empty()) return Error(Code::kInternal, what);
+  Hasher hash;
+  hash.text(to_json(fleet).dump()).text(to_json(plan, fleet).dump());
+  const std::string name = "beyond-bound-" + hex64(hash.value()), fleet_file = name + "-fleet.json",
+                    plan_file = name + "-plan.json";
+  Status kept = write_fleet(fleet_file, fleet);
+  if (kept.ok()) kept = write_fleet_plan(plan_file, plan, fleet);
+  return Error(Code::kInternal, what + " (" + plan.proof.text() + "); one of the two is wrong; " +
+                                    (kept.ok() ? "please report it with " + fleet_file + " and " + plan_file
+                                               : "the plan could not be kept: " + kept.error().to_string()));
 }
 
 }  // namespace heddle

@@ -153,9 +153,7 @@ Result<FleetPlan> plan_fleet(const Fleet& fleet, const std::string& planner, con
                      " devices for " + std::to_string(fleet.models.size()) + " models, model " +
                      quote_text(fleet.models[none].name) + " gets none; add devices or take a model away");
   }
-  if (const auto problems = fleet_plan_problems(fleet, plan); !problems.empty())
-    return Error(Code::kInternal,
-                 "planner " + planner + " made a plan that does not hold: " + problems.front());
+  HEDDLE_RETURN_IF_ERROR(check_planned(fleet, plan));
   return plan;
 }
 

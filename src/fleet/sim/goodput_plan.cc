@@ -13,17 +13,28 @@ constexpr double kSteps[] = {-.1, -.05, .05, .1};  // of one model's share
 constexpr double kFirstLook = .3;                  // part of the requests
 constexpr double kBursts = 10, kMostRequests = 100'000;
 constexpr size_t kLeft = 4;  // candidates after the first look
+// A simulation ends early for a candidate that misses this part of what the best one serves of the same arrivals.
+constexpr double kFirstLookFloor = .95, kFloor = .995;
 
 struct Candidate {
   std::vector<double> share;  // [model] of its SLO
   FleetPlan plan;
-  double per_s = 0;
+  double per_s = 0;                        // least of the loads, 0 if given up
+  std::vector<std::vector<double>> found;  // [load][seed] the same for each simulation
 };
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return sum / static_cast<double>(values.size());
+}
 
 class Search {
  public:
   Search(const Fleet& fleet, const std::string& planner, const GoodputPlanOptions& options)
-      : fleet_(fleet), planner_(planner), options_(options) {}
+      : fleet_(fleet), planner_(planner), options_(options), loads_(options.loads) {
+    if (loads_.empty()) loads_.push_back({.traffic = options.goodput.traffic});
+  }
 
   Result<GoodputPlan> run() {
     const auto began = std::chrono::steady_clock::now();
@@ -33,8 +44,7 @@ class Search {
     HEDDLE_ASSIGN_OR_RETURN(Candidate usual, make(own));
     // goodput() scales arrivals in time, bursts too: they have their length at rates like the answer's.
     for (const FleetModel& m : fleet_.models) rates_.push_back(m.weight * usual.plan.value);
-    requests_ = requests_for(usual.plan);
-    HEDDLE_RETURN_IF_ERROR(judge(usual, 1, options_.seeds));
+    HEDDLE_RETURN_IF_ERROR(judge(usual, 1, options_.seeds, nullptr, 0));
     result.usual_per_s = usual.per_s;
     Candidate best = std::move(usual);
     HEDDLE_RETURN_IF_ERROR(common_shares(best));
@@ -53,12 +63,11 @@ class Search {
 
  private:
   // Enough to see some bursts, or a whole period.
-  double requests_for(const FleetPlan& plan) const {
-    const Traffic& traffic = options_.goodput.traffic;
+  double requests_for(const Traffic& traffic) const {
     double seconds = 0, rate = 0;
     if (traffic.kind == TrafficKind::kBursty) seconds = kBursts * traffic.burst_s / traffic.burst_share;
     if (traffic.kind == TrafficKind::kDiurnal) seconds = traffic.period_s;
-    for (const ModelPlan& m : plan.models) rate += m.rate_per_s;
+    for (const double r : rates_) rate += r;
     return std::max(options_.goodput.requests, std::min(rate * seconds, kMostRequests));
   }
 
@@ -79,17 +88,28 @@ class Search {
     return Candidate{std::move(share), std::move(plan), 0};
   }
 
-  // The same arrivals for every candidate.
-  Status judge(Candidate& candidate, double part, int seeds) const {
+  // The same arrivals for every candidate. One that serves less than `floor` of what `beat` does is given up.
+  Status judge(Candidate& candidate, double part, int seeds, const Candidate* beat, double floor) const {
     HEDDLE_ASSIGN_OR_RETURN(const Deployment deployment, deploy(fleet_, candidate.plan));
     candidate.per_s = 0;
-    for (int s = 0; s < seeds; ++s) {
+    candidate.found.clear();
+    double least = 0;
+    for (size_t l = 0; l < loads_.size(); ++l) {
       GoodputOptions o = options_.goodput;
-      o.requests = requests_ * part;
-      o.seed += static_cast<uint64_t>(s);
-      HEDDLE_ASSIGN_OR_RETURN(const Goodput found, goodput(deployment, rates_, o));
-      candidate.per_s += found.per_s / seeds;
+      o.traffic = loads_[l].traffic;
+      o.recorded = loads_[l].recorded;
+      o.requests = requests_for(o.traffic) * part;
+      auto& found = candidate.found.emplace_back();
+      for (int s = 0; s < (o.recorded != nullptr ? 1 : seeds); ++s, ++o.seed) {
+        if (beat != nullptr)
+          o.at_least = floor * beat->per_s * beat->found[l][static_cast<size_t>(s)] / mean(beat->found[l]);
+        HEDDLE_ASSIGN_OR_RETURN(const Goodput at, goodput(deployment, rates_, o));
+        if (at.per_s == 0) return {};
+        found.push_back(at.per_s);
+      }
+      least = l == 0 ? mean(found) : std::min(least, mean(found));
     }
+    candidate.per_s = least;
     return {};
   }
 
@@ -104,9 +124,12 @@ class Search {
           break;
         return std::move(candidate).error();
       }
-      HEDDLE_RETURN_IF_ERROR(judge(*candidate, kFirstLook, 1));
+      const auto first = std::ranges::max_element(all, {}, &Candidate::per_s);
+      const Candidate* beat = first != all.end() && first->per_s > 0 ? &*first : nullptr;
+      HEDDLE_RETURN_IF_ERROR(judge(*candidate, kFirstLook, 1, beat, kFirstLookFloor));
       all.push_back(std::move(*candidate));
     }
+    std::erase_if(all, [](const Candidate& c) { return c.per_s == 0; });
     std::ranges::stable_sort(all, std::greater<>(), &Candidate::per_s);
     for (size_t i = 0; i < std::min(kLeft, all.size()) && !stopped(); ++i)
       HEDDLE_RETURN_IF_ERROR(take_if_better(std::move(all[i]), best));
@@ -132,7 +155,7 @@ class Search {
   }
 
   Status take_if_better(Candidate candidate, Candidate& best) const {
-    HEDDLE_RETURN_IF_ERROR(judge(candidate, 1, options_.seeds));
+    HEDDLE_RETURN_IF_ERROR(judge(candidate, 1, options_.seeds, best.per_s > 0 ? &best : nullptr, kFloor));
     if (candidate.per_s > best.per_s) best = std::move(candidate);
     return {};
   }
@@ -140,8 +163,8 @@ class Search {
   const Fleet& fleet_;
   const std::string& planner_;
   const GoodputPlanOptions& options_;
+  std::vector<GoodputLoad> loads_;
   std::vector<double> rates_;
-  double requests_ = 0;
   std::optional<FleetPlan> free_;  // the plan without margins
   int tried_ = 0;
 };
@@ -154,6 +177,9 @@ Result<GoodputPlan> plan_for_goodput(const Fleet& fleet, const std::string& plan
     return Error(Code::kInvalidInput, "a plan for requests in time has the objective max-min");
   if (options.seeds < 1 || options.seeds > 1000)
     return Error(Code::kInvalidInput, "a plan for requests in time needs 1 to 1000 seeds");
+  for (const auto& load : options.loads)
+    if (load.recorded != nullptr && load.recorded->empty())
+      return Error(Code::kInvalidInput, "recorded arrivals for a plan are empty");
   return Search(fleet, planner, options).run();
 }
 

@@ -10,14 +10,14 @@ namespace {
 
 class Narrowing {
  public:
-  Narrowing(const Graph& graph, DType to)
-      : graph_(graph), to_(to), times_(dtype_bits(DType::kF32) / dtype_bits(to)) {
+  Narrowing(const Graph& graph, DType to, Narrowed what)
+      : graph_(graph), to_(to), what_(what), times_(dtype_bits(DType::kF32) / dtype_bits(to)) {
     borders_.insert(graph.inputs().begin(), graph.inputs().end());
     borders_.insert(graph.outputs().begin(), graph.outputs().end());
   }
 
   Param param(Param p) const {
-    if (p.dtype == DType::kF32) p = {std::move(p.name), p.bytes / times_, to_};
+    if (what_ == Narrowed::kAll && p.dtype == DType::kF32) p = {std::move(p.name), p.bytes / times_, to_};
     return p;
   }
 
@@ -52,17 +52,30 @@ class Narrowing {
  private:
   const Graph& graph_;
   DType to_;
+  Narrowed what_;
   int64_t times_;
   std::set<TensorId> borders_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const Graph>> narrowed(const Graph& graph, DType narrow) {
-  const Narrowing to(graph, narrow);
+Result<std::shared_ptr<const Graph>> narrowed(const Graph& graph, DType narrow, Narrowed what) {
+  const Narrowing to(graph, narrow, what);
   return rebuilt(
       graph, [&](const Param& p) { return to.param(p); }, [&](TensorId t) { return to.tensor(t); },
       [&](const Op& op) { return to.op(op); });
+}
+
+Result<std::shared_ptr<const Graph>> with_tensor_types(const Graph& graph, std::span<const DType> types) {
+  const auto tensor_of = [&](TensorId t) {
+    Tensor tensor = graph.tensor(t);
+    const DType type = types[t.index()];
+    if (type != tensor.dtype) tensor.bytes = tensor.bytes * dtype_bits(type) / dtype_bits(tensor.dtype);
+    tensor.dtype = type;
+    return tensor;
+  };
+  return rebuilt(
+      graph, [](const Param& p) { return p; }, tensor_of, [](const Op& op) { return op; });
 }
 
 }  // namespace heddle

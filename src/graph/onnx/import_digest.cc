@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <openvino/core/version.hpp>
 #include <system_error>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/wheels.h"
 
 namespace heddle::internal {
 namespace {
@@ -62,8 +64,11 @@ class Fields {
 std::string import_recipe(const std::string& extension, const ImportOptions& options) {
   Fields fields;
   // Increase this when models are passed to OpenVINO in a different way.
-  constexpr uint64_t kImporter = 2;
+  constexpr uint64_t kImporter = 3;
   fields.number(kImporter).text(ov::get_openvino_version().buildNumber).text(extension);
+  // The name of ONNX Runtime's library ends in its release.
+  const auto library = find_in_wheels("onnxruntime/capi/libonnxruntime.so.*");
+  fields.text(library.ok() ? std::filesystem::path(*library).filename().string() : std::string());
   fields.number(options.shapes.size());
   for (const auto& [name, shape] : options.shapes) {
     fields.text(name).number(shape.size());

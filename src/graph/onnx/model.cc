@@ -118,13 +118,16 @@ Result<Examined> examine(const std::string& path, const MappedFile& file,
 // True when the whole model is in this one file.
 bool is_alone(const Examined& examined) { return examined.others.empty() && examined.all_files; }
 
-std::vector<std::string> notes_about(const std::vector<std::string>& assumed, const Graph& graph,
-                                     const std::vector<SizedOutput>& sized) {
+std::vector<std::string> notes_about(const internal::ReadModel& read, const Graph& graph) {
   std::vector<std::string> notes;
-  if (!assumed.empty())
-    notes.push_back("the first dimension of " + join_names(assumed) +
+  if (!read.assumed.empty())
+    notes.push_back("the first dimension of " + join_names(read.assumed) +
                     " is not given: batch size 1 is assumed (--batch or --shape sets another)");
-  for (const auto& s : sized) {
+  if (!read.by_run.empty())
+    notes.push_back(
+        "sizes of " + join_names(read.by_run) +
+        " were found by running the model on sample inputs: a request that gives other sizes is refused");
+  for (const auto& s : read.sized) {
     const Tensor& output = graph.tensor(graph.outputs()[s.output]);
     notes.push_back("the size of output " + quote_text(output.name) + " depends on data: it is at most " +
                     shape_text(output.shape) + ", and the output " +
@@ -178,6 +181,10 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   // OpenVINO's importer is native code over untrusted data: run it in a child process first.
   const bool recorded = examined.all_files && (!skeleton || file.bytes().size() <= kMostMappedBytesRecorded);
   internal::ImportRecord record({path, file, examined.hash, examined.others, recorded}, options);
+  const auto read = [&] {
+    return internal::read_with_regions({source, onnx, hollow}, options,
+                                       examined.onnx ? &*examined.onnx : nullptr, is_alone(examined));
+  };
   std::string trial = "without a trial, since it was imported before";
   if (!record.has()) {
     internal::ProbeLimits limits;
@@ -186,7 +193,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     record.start();
     HEDDLE_RETURN_IF_ERROR(internal::probe(
         [&] {
-          auto converted = internal::read_openvino(source, options, onnx, hollow);
+          auto converted = read();
           Impl tried;
           if (!converted) return;
           if (options.split_bytes > 0) internal::split_weights(*converted->model, options.split_bytes);
@@ -196,8 +203,8 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     trial = "after a trial in a child process of " + format_us(1e6 * watch.seconds());
   }
   const Stopwatch watch;
-  HEDDLE_ASSIGN_OR_RETURN(const auto read, internal::read_openvino(source, options, onnx, hollow));
-  model->whole_ = read.model;
+  HEDDLE_ASSIGN_OR_RETURN(const auto made, read());
+  model->whole_ = made.model;
   try {
     const std::string name = std::filesystem::path(path).stem().string();
     auto apart = model->whole_;
@@ -206,10 +213,10 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
       internal::split_weights(*apart, options.split_bytes);
     }
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(apart, name, onnx, *impl));
-    model->notes_ = notes_about(read.assumed, *model->graph_, read.sized);
+    model->notes_ = notes_about(made, *model->graph_);
     for (const auto& [input, values] : options.values)
       model->notes_.push_back("the input " + quote_text(input) + " is a constant of the plan (--value)");
-    model->sized_outputs_ = read.sized;
+    model->sized_outputs_ = made.sized;
   } catch (const std::exception& e) {
     return invalid_input("the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
@@ -226,7 +233,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   model->path_ = path;
   model->options_ = options;
   // Plans record the batch size that was assumed.
-  if (!read.assumed.empty()) model->options_.batch = 1;
+  if (!made.assumed.empty()) model->options_.batch = 1;
   model->impl_ = std::move(impl);
   return std::shared_ptr<const Model>(std::move(model));
 }

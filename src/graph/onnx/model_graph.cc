@@ -1,6 +1,8 @@
 // Converts an ov::Model to a Graph.
 #include <algorithm>
 #include <openvino/op/constant.hpp>
+#include <openvino/op/convert.hpp>
+#include <openvino/op/not_equal.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 #include <openvino/op/util/op_types.hpp>
 #include <unordered_set>
@@ -8,6 +10,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "model_impl.h"
+#include "onnxruntime/region_op.h"
 
 namespace heddle::internal {
 namespace {
@@ -22,6 +25,7 @@ bool is_open(const Output& output) {
 
 // Ops with equal inputs but different outputs each time: never constant.
 bool is_random(const Node& node) {
+  if (ov::is_type<OnnxRegion>(&node)) return true;  // may have such nodes
   const std::string_view type = node.get_type_name();
   return type == "RandomUniform" || type == "Multinomial" || type == "RandomPoisson";
 }
@@ -108,6 +112,8 @@ class GraphMaker {
   bool crosses_segments(const Output& output) const {
     const DType type = dtype_of(output.get_element_type());
     if (type == DType::kString || type == DType::kUndefined) return false;
+    const auto* region = ov::as_type<OnnxRegion>(output.get_node());
+    if (region != nullptr && !region->has_final_type(output.get_index())) return false;
     return output.get_partial_shape().is_static();
   }
 
@@ -216,7 +222,21 @@ class GraphMaker {
     }
     if (ov::op::util::is_constant(&node)) add_param(param_of(node.output(0)), op.params);
     add_body_params(node, op.params);
+    const auto* region = ov::as_type<OnnxRegion>(&node);
+    if (region != nullptr && region->program().weight_bytes > 0)
+      add_param(builder_.add_param({param_names_.make(current_op_ + ".weights"),
+                                    region->program().weight_bytes, DType::kU8}),
+                op.params);
     return {};
+  }
+
+  // One region of the file, with what converts its outputs' types.
+  static bool is_onnx_region(const NodeGroup& group) {
+    if (!ov::is_type<OnnxRegion>(group.front())) return false;
+    return std::all_of(group.begin() + 1, group.end(), [&](const auto& node) {
+      const bool converts = ov::is_type<ov::op::v0::Convert>(node) || ov::is_type<ov::op::v1::NotEqual>(node);
+      return converts && node->input_value(0).get_node() == group.front().get();
+    });
   }
 
   // The error of the group's first value that cannot be a tensor, from which the others have their shapes.
@@ -259,10 +279,12 @@ class GraphMaker {
     Op op;
     op.name = current_op_ = names_.ops[last.get()];
     op.type = group.size() == 1 ? last->get_type_name() : "Region";
+    if (is_onnx_region(group)) op.type = group.front()->get_type_name();
     std::unordered_set<const Node*> own;
     for (const auto& node : group) own.insert(node.get());
     for (const auto& node : group) {
-      for (const auto& name : names_.onnx_nodes[node.get()])
+      const auto* region = ov::as_type<OnnxRegion>(node.get());
+      for (const auto& name : region != nullptr ? region->program().nodes : names_.onnx_nodes[node.get()])
         if (std::ranges::find(op.onnx_names, name) == op.onnx_names.end()) op.onnx_names.push_back(name);
       op.flops += node_flops(*node);
       HEDDLE_RETURN_IF_ERROR(add_reads(*node, own, op));

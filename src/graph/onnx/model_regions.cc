@@ -2,8 +2,8 @@
 //
 // With an edge back along each such value, the nodes that must stay together are the strongly connected components:
 // a component contains every path between its nodes, so it is convex, and no smaller group would do.
+#include "core/strong_components.h"
 #include "model_impl.h"
-#include "strong_components.h"
 
 namespace heddle::internal {
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/strong_components.h"
 #include "heddle/base/errors.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
@@ -11,47 +12,12 @@
 #include "heddle/graph/model_content.h"
 #include "model_impl.h"
 #include "onnx_file.h"
-#include "onnx_wire.h"
-#include "onnx_writer.h"
-#include "strong_components.h"
+#include "onnx_part.h"
 
 namespace heddle {
-namespace {
 
 using internal::OnnxGraph;
 using internal::OnnxNode;
-using internal::WireField;
-using internal::WireMessage;
-using internal::WireReader;
-
-// Field numbers of onnx.proto.
-constexpr uint32_t kIrVersion = 1, kGraph = 7;
-constexpr uint32_t kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
-// The first version in which an initializer need not be an input too.
-constexpr int64_t kLeastIrVersion = 4;
-
-// The fields of a message that have one number, in the order of the file.
-Result<std::vector<std::string_view>> fields(std::string_view message, const char* base, uint32_t number) {
-  std::vector<std::string_view> found;
-  WireReader reader(message, base);
-  while (!reader.done()) {
-    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
-    if (field.number == number && field.type == WireField::kBytes) found.push_back(field.bytes);
-  }
-  return found;
-}
-
-// Names that the nodes of a subgraph read, its own ones included.
-void add_read_names(const OnnxGraph& graph, std::vector<std::string_view>& names) {
-  for (const OnnxNode& node : graph.nodes) {
-    names.insert(names.end(), node.inputs.begin(), node.inputs.end());
-    for (const auto& attribute : node.attributes)
-      for (const auto& inner : attribute.graphs) add_read_names(*inner, names);
-  }
-  for (const auto& output : graph.outputs) names.push_back(output.name);
-}
-
-}  // namespace
 
 struct OnnxParts::File {
   File(const Model& from, MappedFile mapped, internal::OnnxContent read)
@@ -87,13 +53,10 @@ Error has_changed(const std::string& path) {
 
 class OnnxCutter {
  public:
-  explicit OnnxCutter(const OnnxParts::File& file)
-      : model_(file.model),
-        file_(file.content.bytes),
-        onnx_(file.onnx),
-        index_(file),
-        keep_node_(onnx_.graph.nodes.size(), false),
-        keep_initializer_(onnx_.graph.initializers.size(), false) {}
+  explicit OnnxCutter(const OnnxParts::File& file) : model_(file.model), onnx_(file.onnx), index_(file) {
+    part_.nodes.resize(onnx_.graph.nodes.size());
+    part_.initializers.resize(onnx_.graph.initializers.size());
+  }
 
   Result<OnnxCut> run(std::span<const TensorId> inputs, std::span<const TensorId> outputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -139,7 +102,7 @@ class OnnxCutter {
         reached_[it->second] = true;
         cut_.inputs.push_back({std::string(name), it->second});
       } else if (const auto kept = index_.initializers.find(name); kept != index_.initializers.end()) {
-        keep_initializer_[kept->second] = true;
+        part_.initializers[kept->second] = true;
       } else if (const auto made = index_.producers.find(name); made != index_.producers.end()) {
         add_node(made->second);
       } else if (tensor.valid()) {
@@ -151,13 +114,11 @@ class OnnxCutter {
   }
 
   void add_node(size_t index) {
-    if (keep_node_[index]) return;
+    if (part_.nodes[index]) return;
     const OnnxNode& node = onnx_.graph.nodes[index];
     if (replace_shape(node)) return;
-    keep_node_[index] = true;
-    wanted_.insert(wanted_.end(), node.inputs.begin(), node.inputs.end());
-    for (const auto& attribute : node.attributes)
-      for (const auto& graph : attribute.graphs) add_read_names(*graph, wanted_);
+    part_.nodes[index] = true;
+    internal::add_read_names(node, wanted_);
   }
 
   // Shapes are static after the import, so a segment need not get a tensor of which it reads only the shape.
@@ -168,64 +129,34 @@ class OnnxCutter {
     const TensorId tensor = model_.find_onnx_tensor(std::string(node.inputs[0]));
     if (!tensor.valid()) return false;
     const Shape& shape = model_.graph()->tensor(tensor).shape;
-    shapes_.push_back(
+    part_.constants.push_back(
         internal::onnx_int_tensor(node.outputs[0], {static_cast<int64_t>(shape.size())}, shape));
     return true;
   }
 
-  WireMessage value_info(const std::string& name, TensorId tensor) const {
+  internal::WireMessage value_info(const std::string& name, TensorId tensor) const {
     const auto& value = model_.graph()->tensor(tensor);
     return internal::onnx_value_info(name, value.dtype, value.shape);
   }
 
-  Result<WireMessage> write_graph(std::string_view graph) const {
-    WireMessage written;
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes, fields(graph, file_.data(), kNode));
-    HEDDLE_ASSIGN_OR_RETURN(const auto tensors, fields(graph, file_.data(), kInitializer));
-    if (nodes.size() != keep_node_.size() || tensors.size() != keep_initializer_.size())
-      return Error(Code::kInternal, "the ONNX file was read in two ways");
-    for (size_t i = 0; i < nodes.size(); ++i)
-      if (keep_node_[i]) written.text(kNode, nodes[i]);
-    written.text(kName, "segment");
-    for (size_t i = 0; i < tensors.size(); ++i)
-      if (keep_initializer_[i]) written.text(kInitializer, tensors[i]);
-    for (const WireMessage& shape : shapes_) written.message(kInitializer, shape);
-    for (const auto& input : cut_.inputs)
-      written.message(kInput, value_info(input.name, model_.find_onnx_tensor(input.name)));
-    for (size_t i = 0; i < outputs_.size(); ++i)
-      written.message(kOutput, value_info(cut_.outputs[i], outputs_[i]));
-    return written;
-  }
-
   Status write() {
-    WireMessage written;
-    written.number(kIrVersion, std::max(kLeastIrVersion, onnx_.ir_version));
-    WireReader reader(file_, file_.data());
-    while (!reader.done()) {
-      HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
-      if (field.number == kIrVersion) continue;
-      if (field.number == kGraph) {
-        HEDDLE_ASSIGN_OR_RETURN(const WireMessage graph, write_graph(field.bytes));
-        written.message(kGraph, graph);
-      } else {
-        written.bytes() += file_.substr(static_cast<size_t>(field.offset),
-                                        static_cast<size_t>(reader.offset() - field.offset));
-      }
-    }
-    cut_.bytes = std::move(written.bytes());
+    for (const auto& input : cut_.inputs)
+      part_.inputs.push_back(value_info(input.name, model_.find_onnx_tensor(input.name)));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      part_.outputs.push_back(value_info(cut_.outputs[i], outputs_[i]));
+    HEDDLE_ASSIGN_OR_RETURN(cut_.bytes, internal::write_part(index_.content, part_));
     return {};
   }
 
   const Model& model_;
-  std::string_view file_;
   const internal::OnnxModel& onnx_;
   const OnnxParts::File& index_;
   OnnxCut cut_;
   std::vector<TensorId> outputs_;
   std::unordered_map<TensorId, size_t> input_index_;
   std::vector<std::string_view> wanted_;  // values that the walk has yet to visit
-  std::vector<bool> reached_, keep_node_, keep_initializer_;
-  std::vector<WireMessage> shapes_;
+  std::vector<bool> reached_;
+  internal::OnnxPart part_;
 };
 
 }  // namespace

@@ -142,9 +142,37 @@ Status check_location_text(const std::string& location) {
 Status check_element_type(int64_t type) {
   if (type < 0 || type >= static_cast<int64_t>(kTypes.size()) || type == 0)
     return invalid_input("element type " + std::to_string(type) + " does not exist");
-  const auto& facts = kTypes[static_cast<size_t>(type)];
-  if (!facts.supported)
-    return unsupported(std::string("element type ") + facts.name + " is not supported by OpenVINO");
+  return {};
+}
+
+std::string element_type_name(int64_t type) {
+  return check_element_type(type).ok() ? kTypes[static_cast<size_t>(type)].name : std::to_string(type);
+}
+
+Status check_openvino_types(const OnnxGraph& graph) {
+  const auto check = [](const auto& list, const char* what, auto type_of) -> Status {
+    for (const auto& item : list) {
+      const int64_t type = type_of(item);
+      if (type > 0 && type < static_cast<int64_t>(kTypes.size()) &&
+          !kTypes[static_cast<size_t>(type)].supported)
+        return unsupported(std::string(what) + " " + quote_text(item.name) + ": element type " +
+                           element_type_name(type) + " is not supported by OpenVINO");
+    }
+    return {};
+  };
+  const auto of_value = [](const OnnxValue& v) { return v.elem_type; };
+  const auto of_tensor = [](const OnnxTensor& t) { return t.data_type; };
+  HEDDLE_RETURN_IF_ERROR(check(graph.inputs, "input", of_value));
+  HEDDLE_RETURN_IF_ERROR(check(graph.outputs, "output", of_value));
+  HEDDLE_RETURN_IF_ERROR(check(graph.values, "value", of_value));
+  HEDDLE_RETURN_IF_ERROR(check(graph.initializers, "initializer", of_tensor));
+  for (const auto& node : graph.nodes) {
+    for (const auto& attribute : node.attributes) {
+      HEDDLE_RETURN_IF_ERROR(with_context(check(attribute.tensors, "tensor", of_tensor), node_text(node)));
+      for (const auto& inner : attribute.graphs)
+        HEDDLE_RETURN_IF_ERROR(with_context(check_openvino_types(*inner), node_text(node)));
+    }
+  }
   return {};
 }
 

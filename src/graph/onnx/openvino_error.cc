@@ -13,6 +13,7 @@ namespace heddle::internal {
 namespace {
 
 constexpr size_t kMaxReason = 300;
+constexpr std::string_view kNoRule = "No conversion rule found for operations: ";
 
 // Lines that only give locations in OpenVINO's sources, or boilerplate.
 bool is_noise(std::string_view line) {
@@ -54,7 +55,7 @@ const OnnxNode* find_node(const OnnxGraph& graph, const Predicate& wanted) {
 
 // "ai.onnx.ml.LabelEncoder" or "Bernoulli-22" to the operator's own name.
 std::string_view operator_name(std::string_view text) {
-  const size_t dot = text.rfind('.');
+  const size_t dot = text.find_last_of(".:");
   if (dot != std::string_view::npos) text.remove_prefix(dot + 1);
   const size_t dash = text.rfind('-');
   return dash == std::string_view::npos ? text : text.substr(0, dash);
@@ -101,8 +102,25 @@ std::string openvino_reason(const std::string& what) {
   return clean.substr(1, clean.size() - 2);
 }
 
+Unconverted unconverted_in(const std::string& what) {
+  Unconverted found;
+  found.failed = true;
+  static const std::regex node("<Node\\([^)]*\\): ([^>]+)>");
+  for (std::sregex_iterator at(what.begin(), what.end(), node), end; at != end; ++at)
+    found.nodes.push_back((*at)[1]);
+  const size_t rule = what.find(kNoRule);
+  if (rule == std::string::npos) return found;
+  const size_t start = rule + kNoRule.size();
+  std::istringstream list(what.substr(start, what.find('\n', start) - start));
+  for (std::string name; std::getline(list, name, ',');) {
+    const auto type =
+        operator_name(std::string_view(name).substr(std::min(name.size(), name.find_first_not_of(' '))));
+    found.operators.emplace_back(type);
+  }
+  return found;
+}
+
 Error conversion_error(const std::string& what, const OnnxModel* onnx) {
-  constexpr std::string_view kNoRule = "No conversion rule found for operations: ";
   const size_t log = what.find(" with a message:\n");
   if (log != std::string::npos) {
     // Report only the first failed operation: others often follow from it.

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <openvino/core/model.hpp>
+#include <openvino/frontend/extension/conversion.hpp>
 #include <openvino/frontend/manager.hpp>
 #include <openvino/op/util/assign_base.hpp>
 #include <openvino/op/util/read_value_base.hpp>
@@ -35,6 +36,19 @@ ov::frontend::FrontEnd::Ptr onnx_frontend() {
   return frontend;
 }
 
+void know_regions(ov::frontend::FrontEnd& frontend, const ReadSource& source) {
+  for (size_t i = 0; i < source.regions.size(); ++i) {
+    const auto convert = [program = source.regions[i]](const ov::frontend::NodeContext& node) {
+      ov::OutputVector inputs;
+      for (int at = 0; at < static_cast<int>(node.get_input_size()); ++at)
+        inputs.push_back(node.get_input(at));
+      return region_outputs(inputs, program);
+    };
+    frontend.add_extension(std::make_shared<ov::frontend::ConversionExtension>(
+        kRegionOperator + std::to_string(i), ov::frontend::CreatorFunction(convert)));
+  }
+}
+
 // `skeleton`: null, or that of the file, whose weights are mapped.
 ov::frontend::InputModel::Ptr load(ov::frontend::FrontEnd& frontend, const std::string& path,
                                    const std::string* skeleton) {
@@ -43,10 +57,11 @@ ov::frontend::InputModel::Ptr load(ov::frontend::FrontEnd& frontend, const std::
   return frontend.load(static_cast<std::istream*>(&stream), path, true);
 }
 
-std::shared_ptr<ov::Model> read_model(const std::string& path, const std::string* skeleton) {
-  if (skeleton == nullptr) return core().read_model(path);
+std::shared_ptr<ov::Model> read_model(const ReadSource& source) {
+  if (source.skeleton == nullptr) return core().read_model(source.path);
   const auto frontend = onnx_frontend();
-  return frontend->convert(load(*frontend, path, skeleton));
+  know_regions(*frontend, source);
+  return frontend->convert(load(*frontend, source.path, source.skeleton));
 }
 
 // OpenVINO renames inputs and outputs around identity-like nodes; restore the file's names, which users know.
@@ -118,12 +133,14 @@ Status check_types(const ov::Model& model, const OnnxModel* onnx) {
 
 using Read = std::function<std::shared_ptr<ov::Model>()>;
 
-Result<std::shared_ptr<ov::Model>> convert(const OnnxModel* onnx, const Read& read) {
+Result<std::shared_ptr<ov::Model>> convert(const OnnxModel* onnx, Unconverted& unconverted,
+                                           const Read& read) {
   std::shared_ptr<ov::Model> model;
   try {
     model = read();
     if (onnx != nullptr) name_ends(*model, *onnx);
   } catch (const std::exception& e) {
+    unconverted = unconverted_in(e.what());
     return conversion_error(e.what(), onnx);
   } catch (...) {
     return invalid_input("OpenVINO's importer failed without a reason");
@@ -147,29 +164,31 @@ std::shared_ptr<ov::Model> inputs_of(const ov::frontend::InputModel& model) {
 
 // Sets the inputs' shapes before the conversion, for operators whose conversion needs the rank of what they
 // read. `failed`: the error of a conversion without shapes.
-Result<ReadModel> read_with_shapes(const std::string& path, const ImportOptions& options,
-                                   const OnnxModel* onnx, const std::string* skeleton, const Error& failed) {
+Result<ReadModel> read_with_shapes(const ReadSource& source, const ImportOptions& options,
+                                   Unconverted& unconverted, const Error& failed) {
   std::shared_ptr<ov::Model> inputs;
   const auto frontend = onnx_frontend();
   ov::frontend::InputModel::Ptr input_model;
   try {
-    input_model = load(*frontend, path, skeleton);
+    know_regions(*frontend, source);
+    input_model = load(*frontend, source.path, source.skeleton);
     inputs = inputs_of(*input_model);
   } catch (const std::exception&) {
     return failed;
   }
-  auto shapes = wanted_shapes(*inputs, options, onnx);
+  auto shapes = wanted_shapes(*inputs, options, source.onnx);
+  if (!shapes) unconverted = {};
   if (!shapes)
     return Error(failed.code(),
                  failed.message() + "; it may need the inputs' shapes: " + shapes.error().message());
   if (shapes->changes.empty()) return failed;
-  auto model = convert(onnx, [&] {
+  auto model = convert(source.onnx, unconverted, [&] {
     const auto places = input_model->get_inputs();
     for (const auto& [input, shape] : shapes->changes) input_model->set_partial_shape(places[input], shape);
     return frontend->convert(input_model);
   });
   if (!model) return failed;
-  return ReadModel{*model, shapes->assumed, {}};
+  return ReadModel{*model, shapes->assumed, {}, {}};
 }
 
 void reshape(ov::Model& model, const InputShapes& shapes) {
@@ -198,28 +217,32 @@ bool takes_shapes(const std::shared_ptr<ov::Model>& model, const InputShapes& sh
 
 }  // namespace
 
-Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx,
-                                const std::string* skeleton) {
-  const auto read = [&] { return convert(onnx, [&] { return read_model(path, skeleton); }); };
+Result<ReadModel> read_openvino(const ReadSource& source, const ImportOptions& options,
+                                Unconverted& unconverted) {
+  const auto* onnx = source.onnx;
+  unconverted = {};
+  const auto read = [&] { return convert(onnx, unconverted, [&] { return read_model(source); }); };
   auto first = read();
   ReadModel result;
   InputShapes shapes;
   if (first) {
     HEDDLE_ASSIGN_OR_RETURN(shapes, wanted_shapes(**first, options, onnx));
     if (!shapes.changes.empty()) {
-      if (takes_shapes(*first, shapes)) return ReadModel{*first, shapes.assumed, {}};
+      if (takes_shapes(*first, shapes)) return ReadModel{*first, shapes.assumed, {}, {}};
       // reshape() also rewrites ops with built-in sizes, but it cannot start from half-inferred nodes.
       HEDDLE_ASSIGN_OR_RETURN(first, read());
     }
-    result = ReadModel{*first, shapes.assumed, {}};
+    result = ReadModel{*first, shapes.assumed, {}, {}};
   } else {
     if (onnx == nullptr) return first.error();
-    HEDDLE_ASSIGN_OR_RETURN(result, read_with_shapes(path, options, onnx, skeleton, first.error()));
+    HEDDLE_ASSIGN_OR_RETURN(result, read_with_shapes(source, options, unconverted, first.error()));
   }
   try {
     if (!shapes.changes.empty()) reshape(*result.model, shapes);
     fold_shapes(*result.model, {});
-    HEDDLE_RETURN_IF_ERROR(check_types(*result.model, onnx));
+    Status typed = check_types(*result.model, onnx);
+    unconverted.failed = !typed.ok();
+    HEDDLE_RETURN_IF_ERROR(std::move(typed));
     result.sized = size_outputs(*result.model);
   } catch (const std::exception& e) {
     return invalid_input("the shapes do not fit: " + openvino_reason(e.what()));

@@ -10,10 +10,16 @@ namespace {
 
 constexpr std::array kShares = {0.10, 0.25, 0.50};
 
-Result<double> value_with(const Problem& problem, const Plan& plan, CostTable costs) {
+Result<double> value_with(const Problem& problem, const Plan& plan, std::shared_ptr<const CostTable> costs) {
   Problem slowed = problem;
-  slowed.costs = std::make_shared<CostTable>(std::move(costs));
+  slowed.costs = std::move(costs);
   return evaluate_objective(slowed, plan);
+}
+
+std::set<DeviceId> devices_of(const Problem& problem, const Plan& plan) {
+  std::set<DeviceId> used;
+  for (const Segment& segment : plan.segments) used.insert(problem.cluster->physical(segment.device));
+  return used;
 }
 
 void keep_worst(SlowedPlan& worst, const std::string& what, double value_us) {
@@ -26,20 +32,6 @@ double speed_without_core(const Device& device) {
   return cores > 1 ? (cores - 1) / cores : 0.5;
 }
 
-Status slow_devices(const Problem& problem, const Plan& plan, const std::set<DeviceId>& used,
-                    Robustness& result) {
-  const Cluster& cluster = *problem.cluster;
-  for (const DeviceId device : used) {
-    for (auto& loss : result.losses) {
-      CostTable costs = *problem.costs;
-      for (const DeviceId variant : cluster.variants(device)) costs.scale(variant, 1 / (1 - loss.share));
-      HEDDLE_ASSIGN_OR_RETURN(const double us, value_with(problem, plan, std::move(costs)));
-      keep_worst(loss.worst, cluster.device(device).name, us);
-    }
-  }
-  return {};
-}
-
 Status take_cores(const Problem& problem, const Plan& plan, const std::set<DeviceId>& used,
                   Robustness& result) {
   const Cluster& cluster = *problem.cluster;
@@ -47,13 +39,13 @@ Status take_cores(const Problem& problem, const Plan& plan, const std::set<Devic
   for (const DeviceId device : used)
     for (const int core : cluster.device(device).cores) cores.emplace(cluster.device(device).host, core);
   for (const auto& [host, core] : cores) {
-    CostTable costs = *problem.costs;
+    const auto costs = std::make_shared<CostTable>(*problem.costs);
     for (size_t d = 0; d < cluster.num_devices(); ++d) {
       const Device& device = cluster.devices()[d];
       if (device.host == host && std::ranges::find(device.cores, core) != device.cores.end())
-        costs.scale(DeviceId(d), 1 / speed_without_core(device));
+        costs->scale(DeviceId(d), 1 / speed_without_core(device));
     }
-    HEDDLE_ASSIGN_OR_RETURN(const double us, value_with(problem, plan, std::move(costs)));
+    HEDDLE_ASSIGN_OR_RETURN(const double us, value_with(problem, plan, costs));
     if (!result.core) result.core.emplace();
     keep_worst(*result.core, "core " + std::to_string(core), us);
   }
@@ -62,14 +54,36 @@ Status take_cores(const Problem& problem, const Plan& plan, const std::set<Devic
 
 }  // namespace
 
+std::shared_ptr<const CostTable> costs_without(const Problem& problem, DeviceId device, double share) {
+  const Cluster& cluster = *problem.cluster;
+  std::set<DeviceId> slower;
+  for (const DeviceId variant : cluster.variants(device)) slower.insert(variant);
+  for (const DeviceId other : cluster.overlaps(device)) slower.insert(other);
+  auto costs = std::make_shared<CostTable>(*problem.costs);
+  for (const DeviceId id : slower) costs->scale(id, 1 / (1 - share));
+  return costs;
+}
+
+Result<WorstLoss> worst_loss(const Problem& problem, const Plan& plan, double share) {
+  WorstLoss worst;
+  for (const DeviceId device : devices_of(problem, plan)) {
+    HEDDLE_ASSIGN_OR_RETURN(const double us,
+                            value_with(problem, plan, costs_without(problem, device, share)));
+    if (us > worst.value_us) worst = {device, us};
+  }
+  return worst;
+}
+
 Result<Robustness> robustness(const Problem& problem, const Plan& plan) {
   Robustness result;
-  for (size_t i = 0; i < kShares.size(); ++i) result.losses[i].share = kShares[i];
   HEDDLE_ASSIGN_OR_RETURN(result.value_us, evaluate_objective(problem, plan));
-  std::set<DeviceId> used;
-  for (const Segment& segment : plan.segments) used.insert(problem.cluster->physical(segment.device));
-  HEDDLE_RETURN_IF_ERROR(slow_devices(problem, plan, used, result));
-  HEDDLE_RETURN_IF_ERROR(take_cores(problem, plan, used, result));
+  for (size_t i = 0; i < kShares.size(); ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(const WorstLoss worst, worst_loss(problem, plan, kShares[i]));
+    result.losses[i].share = kShares[i];
+    if (worst.device.valid())
+      result.losses[i].worst = {problem.cluster->device(worst.device).name, worst.value_us};
+  }
+  HEDDLE_RETURN_IF_ERROR(take_cores(problem, plan, devices_of(problem, plan), result));
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "heddle/base/log.h"
 #include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
+#include "heddle/planners/shared_bound.h"
 
 namespace heddle {
 namespace {
@@ -99,8 +100,12 @@ Result<PlanResult> verified_result(const std::string& planner, const Problem& pr
   drop_bounds_that_do_not_hold(planner, problem, output);
   if (output.bound && output.bound->us > result.bound.us) result.bound = *output.bound;
   const CheckReport report = check(problem, output.plan, result.timeline, result.bound.us);
-  if (!report.ok()) return rejected(planner, report);
   result.plan = std::move(output.plan);
+  if (!report.ok()) {
+    const bool only_bound =
+        std::ranges::all_of(report.findings, [](const Finding& f) { return f.kind == Violation::kBound; });
+    return only_bound ? below_bound(problem, result, result.bound, planner) : rejected(planner, report);
+  }
   result.gap = relative_gap(result.value_us, result.bound.us);
   result.verified = true;
   result.stop = result.gap <= kOptimalWithin ? StopReason::kOptimal : output.stop;

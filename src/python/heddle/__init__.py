@@ -47,6 +47,7 @@ from ._core import (
     profile,
     version,
 )
+from ._deploy import deploy
 from ._errors import (
     CancelledError,
     Error,
@@ -101,6 +102,7 @@ __all__ = [
     "Whatif",
     "choose_buckets",
     "__version__",
+    "deploy",
     "grade",
     "plan",
     "planners",

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "accelerators.h"
+#include "border_types.h"
 #include "device_issuer.h"
 #include "executor_ranks.h"
 #include "heddle/base/units.h"
@@ -49,6 +50,8 @@ class PlanExecutor final : public Executor {
     HEDDLE_RETURN_IF_ERROR(note_data_movers());
     HEDDLE_RETURN_IF_ERROR(agree(find_accelerators()));
     HEDDLE_RETURN_IF_ERROR(agree(check_accelerators()));
+    if (options_.ranks) HEDDLE_RETURN_IF_ERROR(share_border_types(*options_.ranks->group, border_types_));
+    HEDDLE_ASSIGN_OR_RETURN(graphs_, lane_graphs(problem_, model_.get(), plan_, border_types_));
     HEDDLE_RETURN_IF_ERROR(agree(compile_segments()));
     if (!accelerators_.empty())
       layout_ = lay_out_parameters(plan_, timeline_, parameter_needs(plan_, accelerators_, compiled_),
@@ -130,6 +133,7 @@ class PlanExecutor final : public Executor {
   Status open_devices() {
     devices_.resize(seats_.seats.size());
     moves_data_.assign(problem_.cluster->num_devices(), false);
+    border_types_.assign(problem_.cluster->num_devices(), DType::kF32);
     for (size_t s = 0; s < plan_.segments.size(); ++s) {
       const Segment& segment = plan_.segments[s];
       const auto seat = static_cast<size_t>(seats_.of_segment[s]);
@@ -142,6 +146,7 @@ class PlanExecutor final : public Executor {
       opened = std::move(result).value();
       HEDDLE_RETURN_IF_ERROR(check_cores(opened->worker_cores(), device.name));
       moves_data_[segment.device.index()] = opened->moves_data();
+      border_types_[segment.device.index()] = opened->border_type();
     }
     return {};
   }
@@ -199,19 +204,14 @@ class PlanExecutor final : public Executor {
       spec.model_key = options_.cold->model_key;
     }
     if (model_ || spec.read_model) spec.finest_ops = finest_ops(*problem_.graph, segment.ops);
-    const auto describe = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& out) {
-      for (TensorId t : tensors) {
-        const Tensor& tensor = problem_.graph->tensor(t);
-        out.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
-      }
-    };
-    describe(ports_[s].inputs, spec.inputs);
-    describe(ports_[s].outputs, spec.outputs);
+    spec.inputs = segment_tensors(graph_of(segment.lane), ports_[s].inputs);
+    spec.outputs = segment_tensors(graph_of(segment.lane), ports_[s].outputs);
     const auto step = static_cast<size_t>(run_step_[s]);
     spec.cost_us = timeline_.finish_us[step] - timeline_.start_us[step];
     return spec;
   }
 
+  const Graph& graph_of(int lane) const { return *graphs_[static_cast<size_t>(lane)]; }
   RuntimeDevice& device_of(size_t s) const { return *devices_[static_cast<size_t>(seats_.of_segment[s])]; }
 
   Status compile_segments() {
@@ -227,7 +227,7 @@ class PlanExecutor final : public Executor {
     std::vector<bool> may_share(total);
     for (size_t s = 0; s < total; ++s)
       may_share[s] = here(plan_.segments[s]) && !options_.cold && device_of(s).shares_segments();
-    SegmentGroups groups(problem_, plan_, seats_, may_share, lane_slots);
+    SegmentGroups groups(problem_, plan_, seats_, graphs_, may_share, lane_slots);
     for (size_t s = 0; s < total; ++s) {
       const Segment& segment = plan_.segments[s];
       ports_.push_back(segment_ports(*problem_.graph, segment, owner[static_cast<size_t>(segment.lane)],
@@ -318,14 +318,14 @@ class PlanExecutor final : public Executor {
     slot_ports_.resize(slot_lane_.size());
     if (!any_move_) return {};
     for (const Program& program : programs_)
-      memory_plans_.push_back(plan_memory(problem_, plan_, program, ports_, accelerators_.memory_of()));
+      memory_plans_.push_back(
+          plan_memory(graph_of(program.lane), plan_, program, ports_, accelerators_.memory_of()));
     const std::vector<int> instances = instances_by_lane(slot_lane_);
     for (size_t slot = 0; slot < slot_lane_.size(); ++slot) {
       const MemoryPlan& plan = plan_of(slot);
       HEDDLE_RETURN_IF_ERROR(buffers_.add_slot(plan, accelerators_));
-      for (const PlannedBuffer& buffer : plan.buffers) {
+      for (const PlannedBuffer& buffer : plan.buffers)
         if (buffer.device.valid()) pool_of(buffer.device).tensor_bytes += buffer.bytes;
-      }
       for (size_t s = 0; s < plan_.segments.size(); ++s) {
         if (plan_.segments[s].lane != slot_lane_[slot] || !compiled_[s]) continue;
         const int32_t memory = accelerators_.memory(plan_.segments[s].device);
@@ -355,7 +355,7 @@ class PlanExecutor final : public Executor {
   std::vector<TensorView> views(size_t slot, std::span<const TensorId> tensors, int32_t memory) const {
     std::vector<TensorView> result;
     for (TensorId t : tensors) {
-      const Tensor& tensor = problem_.graph->tensor(t);
+      const Tensor& tensor = graph_of(slot_lane_[slot]).tensor(t);
       result.push_back(
           {tensor.dtype, tensor.shape, buffers_.address(slot, plan_of(slot), t, memory), tensor.bytes});
     }
@@ -402,18 +402,17 @@ class PlanExecutor final : public Executor {
     if (options_.cold && options_.cold->budget_bytes > 0) {
       for (PoolUse& use : pools_) use.param_bytes = std::min(use.param_bytes, options_.cold->budget_bytes);
     }
-    for (const Segment& segment : plan_.segments) {
+    for (const Segment& segment : plan_.segments)
       if (here(segment)) HEDDLE_RETURN_IF_ERROR(check_use(*problem_.cluster, segment.device, pools_));
-    }
     return {};
   }
 
   Status start_tasks() {
     TaskRunnerSetup setup;
     if (options_.ranks) {
-      HEDDLE_ASSIGN_OR_RETURN(
-          scratch_, set_messages(options_.ranks->group->transport(),
-                                 {*problem_.graph, programs_, slot_lane_, memory_plans_, buffers_}, setup));
+      HEDDLE_ASSIGN_OR_RETURN(scratch_,
+                              set_messages(options_.ranks->group->transport(),
+                                           {graphs_, programs_, slot_lane_, memory_plans_, buffers_}, setup));
       set_request_messages(
           *options_.ranks,
           {plan_, ports_, problem_.graph->inputs(), problem_.graph->outputs(), slot_lane_, slot_ports_},
@@ -464,6 +463,8 @@ class PlanExecutor final : public Executor {
   Accelerators accelerators_;
   std::vector<bool> direct_;  // several ranks: [device] its memory can hold messages
   std::vector<bool> moves_data_;
+  std::vector<DType> border_types_;                   // per device
+  std::vector<std::shared_ptr<const Graph>> graphs_;  // per lane: the graph with the tensors' types in memory
   std::vector<SegmentPorts> ports_;
   std::vector<int32_t> run_step_;
   std::vector<Program> programs_;

@@ -21,6 +21,17 @@ Status share_flags(RankGroup& group, std::vector<bool>& flags) {
   return {};
 }
 
+Status share_border_types(RankGroup& group, std::vector<DType>& of_device) {
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    std::vector<bool> has(of_device.size());
+    for (size_t d = 0; d < has.size(); ++d) has[d] = of_device[d] == type;
+    HEDDLE_RETURN_IF_ERROR(share_flags(group, has));
+    for (size_t d = 0; d < has.size(); ++d)
+      if (has[d]) of_device[d] = type;
+  }
+  return {};
+}
+
 Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cluster,
                                              Accelerators& accelerators) {
   std::vector<bool> accelerated(cluster.num_devices(), false), direct(cluster.num_devices(), false);
@@ -53,8 +64,8 @@ Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const Me
   std::shared_ptr<std::byte[]> scratch;
   if (memory.memory_plans.empty()) {
     int64_t widest = 0;
-    for (const Program& program : memory.programs)
-      widest = std::max(widest, widest_message(memory.graph, program));
+    for (size_t lane = 0; lane < memory.programs.size(); ++lane)
+      widest = std::max(widest, widest_message(*memory.graphs[lane], memory.programs[lane]));
     scratch = allocate_aligned(widest);
     if (!scratch)
       return Error(Code::kInfeasible,
@@ -68,7 +79,7 @@ Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const Me
         std::byte* data = scratch.get();
         if (m.tensor >= 0 && !scratch)
           data = memory.buffers.address(slot, memory.memory_plans[lane], TensorId(m.tensor), m.memory);
-        result.emplace_back(data, static_cast<size_t>(message_bytes(memory.graph, m)));
+        result.emplace_back(data, static_cast<size_t>(message_bytes(*memory.graphs[lane], m)));
       }
       return result;
     };

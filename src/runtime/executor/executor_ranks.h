@@ -22,16 +22,19 @@ struct SlotPorts {
 // Combines flags over all ranks: afterwards a flag is true if it was true on any rank. Called by all ranks.
 Status share_flags(RankGroup& group, std::vector<bool>& flags);
 
+// Tells all ranks the border types of each other's devices; a rank has kF32 for those of others. Called by all ranks.
+Status share_border_types(RankGroup& group, std::vector<DType>& of_device);
+
 // Tells all ranks which devices are accelerators, and numbers those of other ranks. Returns [device] true if
 // messages may be in its memory, i.e. its rank's transport reaches it. Called by all ranks.
 Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cluster,
                                              Accelerators& accelerators);
 
 struct MessageMemory {
-  const Graph& graph;
-  const std::vector<Program>& programs;         // per lane
-  const std::vector<int>& slot_lane;            // per slot
-  const std::vector<MemoryPlan>& memory_plans;  // per lane; empty if no device moves data
+  const std::vector<std::shared_ptr<const Graph>>& graphs;  // per lane
+  const std::vector<Program>& programs;                     // per lane
+  const std::vector<int>& slot_lane;                        // per slot
+  const std::vector<MemoryPlan>& memory_plans;              // per lane; empty if no device moves data
   const PlanBuffers& buffers;
 };
 // Sets the memory of each message: that of its tensor. Messages of emulated devices have no meaningful

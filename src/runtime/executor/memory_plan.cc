@@ -46,10 +46,10 @@ struct Use {
 // Collects the producer and the readers of each tensor in each memory.
 class Uses {
  public:
-  Uses(const Problem& problem, const Plan& plan, const Program& program,
-       const std::vector<SegmentPorts>& ports, const std::vector<int32_t>& memory_of)
+  Uses(const Graph& graph, const Plan& plan, const Program& program, const std::vector<SegmentPorts>& ports,
+       const std::vector<int32_t>& memory_of)
       : plan_(plan), program_(program), ports_(ports), memory_of_(memory_of) {
-    tensors_ = problem.graph->num_tensors();
+    tensors_ = graph.num_tensors();
     const int32_t most = *std::max_element(memory_of.begin(), memory_of.end());
     uses_.resize(tensors_ * (static_cast<size_t>(most) + 1));
     for (size_t i = 0; i < program.tasks.size(); ++i) add(static_cast<int32_t>(i));
@@ -62,8 +62,8 @@ class Uses {
         received.device = DeviceId(
             static_cast<size_t>(std::find(memory_of.begin(), memory_of.end(), m.memory) - memory_of.begin()));
     }
-    for (TensorId t : problem.graph->inputs()) uses_[t.index()].fixed = true;
-    for (TensorId t : problem.graph->outputs()) uses_[t.index()].fixed = true;
+    for (TensorId t : graph.inputs()) uses_[t.index()].fixed = true;
+    for (TensorId t : graph.outputs()) uses_[t.index()].fixed = true;
   }
   std::vector<Use> take() { return std::move(uses_); }
 
@@ -118,10 +118,9 @@ int64_t MemoryPlan::total_bytes() const {
                          [](int64_t sum, const PlannedBuffer& b) { return sum + b.bytes; });
 }
 
-MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& program,
+MemoryPlan plan_memory(const Graph& graph, const Plan& plan, const Program& program,
                        const std::vector<SegmentPorts>& ports, const std::vector<int32_t>& memory_of) {
-  const Graph& graph = *problem.graph;
-  const std::vector<Use> uses = Uses(problem, plan, program, ports, memory_of).take();
+  const std::vector<Use> uses = Uses(graph, plan, program, ports, memory_of).take();
   const bool share = program.tasks.size() <= kMaxTasks;
   const TaskReach reach(share ? program : Program{});
   std::vector<size_t> order;

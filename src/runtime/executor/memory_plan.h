@@ -32,9 +32,9 @@ struct MemoryPlan {
 
 // A tensor may reuse a buffer if all readers of the previous tensor finish before the new tensor's producer
 // starts. The program's edges guarantee this order, so no run-time check is needed, and requests allocate
-// nothing. Model inputs and outputs have their own buffers in host memory. O(tasks^2 / 64 + tensors *
-// buffers); above 16,384 tasks no buffer is shared.
-MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& program,
+// nothing. Model inputs and outputs have their own buffers in host memory. `graph` has the tensors' types in memory.
+// O(tasks^2 / 64 + tensors * buffers); above 16,384 tasks no buffer is shared.
+MemoryPlan plan_memory(const Graph& graph, const Plan& plan, const Program& program,
                        const std::vector<SegmentPorts>& ports, const std::vector<int32_t>& memory_of);
 
 // Before anything is opened or loaded: infeasible where the evaluated peak of a device whose backend computes

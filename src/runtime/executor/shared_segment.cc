@@ -28,17 +28,20 @@ class SegmentShare final : public CompiledSegment {
 }  // namespace
 
 SegmentGroups::SegmentGroups(const Problem& problem, const Plan& plan, const Seats& seats,
+                             const std::vector<std::shared_ptr<const Graph>>& graphs,
                              const std::vector<bool>& may_share, const std::vector<int>& lane_slots) {
-  using Kind =
-      std::tuple<int32_t, std::string, std::string, std::string, Precision, size_t, std::vector<OpId>>;
+  using Kind = std::tuple<int32_t, std::string, std::string, std::string, Precision, size_t,
+                          std::vector<OpId>, const Graph*>;
   std::map<Kind, size_t> found;
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
     size_t group = groups_.size();
     if (may_share[s] && seats.seats[static_cast<size_t>(seats.of_segment[s])].of == 1) {
       const Device& device = problem.cluster->device(segment.device);
-      Kind kind{device.host.value, device.device_class, device.backend, device.backend_device,
-                device.precision,  device.cores.size(), segment.ops};
+      Kind kind{device.host.value, device.device_class,
+                device.backend,    device.backend_device,
+                device.precision,  device.cores.size(),
+                segment.ops,       graphs[static_cast<size_t>(segment.lane)].get()};
       group = found.emplace(std::move(kind), group).first->second;
     }
     if (group == groups_.size()) groups_.emplace_back();

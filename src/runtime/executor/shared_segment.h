@@ -16,13 +16,15 @@
 
 namespace heddle {
 
-// Segments of a plan that are compiled as one: the same ops on devices of the same host, class, engine and precision.
-// Segments with false in `may_share` and members of stages stay alone.
+// Segments of a plan that are compiled as one: the same ops, with the same types of tensors, on devices of the same
+// host, class, engine and precision. Segments with false in `may_share` and members of stages stay alone.
 class SegmentGroups {
  public:
-  // `lane_slots`: requests in flight of each lane. O(segments x log segments) comparisons of lists of ops.
+  // `graphs`: lane_graphs(). `lane_slots`: requests in flight of each lane. O(segments x log segments) comparisons of
+  // lists of ops.
   SegmentGroups(const Problem& problem, const Plan& plan, const Seats& seats,
-                const std::vector<bool>& may_share, const std::vector<int>& lane_slots);
+                const std::vector<std::shared_ptr<const Graph>>& graphs, const std::vector<bool>& may_share,
+                const std::vector<int>& lane_slots);
   // The segment with the slots of its lane. Compiles on `device` what no segment of the group has compiled yet.
   Result<std::shared_ptr<CompiledSegment>> compiled(size_t segment, RuntimeDevice& device,
                                                     const std::function<SegmentSpec()>& spec);

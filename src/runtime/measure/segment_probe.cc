@@ -124,7 +124,7 @@ Result<std::unique_ptr<SegmentProbe>> SegmentProbe::make(const std::shared_ptr<c
 
 Status SegmentProbe::bind(const Graph& graph, std::span<const OpId> ops,
                           const std::shared_ptr<const Model>& model, bool host_access) {
-  HEDDLE_ASSIGN_OR_RETURN(OpsSegment segment, segment_of_ops(model, ops, "measured"));
+  HEDDLE_ASSIGN_OR_RETURN(OpsSegment segment, segment_of_ops(model, ops, "measured", device_->border_type()));
   segment.spec.host_access = host_access;
   int64_t own_bytes = 0;
   const auto add = [&](std::span<const SegmentTensor> tensors,

@@ -1,11 +1,14 @@
 #include "segment_spec.h"
 
+#include <set>
+
+#include "executor/border_types.h"
 #include "heddle/graph/model.h"
 
 namespace heddle {
 
 Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<const OpId> ops,
-                                  const std::string& name) {
+                                  const std::string& name, DType border) {
   const Graph& graph = *model->graph();
   std::vector<int32_t> owner(graph.num_ops(), -1);
   for (OpId op : ops) {
@@ -18,14 +21,21 @@ Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<
   made.ports = segment_ports(graph, segment, owner, 0);
   made.spec.name = name;
   made.spec.finest_ops = segment.ops;
-  const auto add = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& specs) {
-    for (TensorId t : tensors) {
-      const Tensor& tensor = graph.tensor(t);
-      specs.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
-    }
-  };
-  add(made.ports.inputs, made.spec.inputs);
-  add(made.ports.outputs, made.spec.outputs);
+  made.spec.inputs = segment_tensors(graph, made.ports.inputs);
+  made.spec.outputs = segment_tensors(graph, made.ports.outputs);
+  if (border != DType::kF32) {
+    const std::set<TensorId> outputs(graph.outputs().begin(), graph.outputs().end());
+    const auto narrow = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& specs) {
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        const bool inside = graph.tensor(tensors[i]).producer.valid() && !outputs.contains(tensors[i]);
+        if (!inside || specs[i].dtype != DType::kF32) continue;
+        specs[i].bytes = specs[i].bytes * dtype_bits(border) / dtype_bits(DType::kF32);
+        specs[i].dtype = border;
+      }
+    };
+    narrow(made.ports.inputs, made.spec.inputs);
+    narrow(made.ports.outputs, made.spec.outputs);
+  }
   made.spec.model = std::move(model);
   return made;
 }

@@ -14,8 +14,9 @@ struct OpsSegment {
   SegmentSpec spec;    // inputs and outputs in the order of the ports
   SegmentPorts ports;  // of the model's graph
 };
-// `ops` of the model's graph, ascending. Fails (internal) if the model does not have one of them.
+// `ops` of the model's graph, ascending. Float32 tensors that pass between segments have the type `border`. Fails
+// (internal) if the model does not have one of the ops.
 Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<const OpId> ops,
-                                  const std::string& name);
+                                  const std::string& name, DType border = DType::kF32);
 
 }  // namespace heddle

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "heddle/graph/model.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
+#include "heddle/runtime/precision_error.h"
 #include "heddle/runtime/sampling.h"
 #include "run/inputs.h"
 #include "threads/mailbox.h"
@@ -29,9 +32,11 @@ class RankRunner {
     HEDDLE_RETURN_IF_ERROR(options_.run.in_flight > 1 ? measure_stream() : measure_latency());
     if (first()) summarise();
     HEDDLE_RETURN_IF_ERROR(bring_outputs());
-    Status verified;
-    if (first() && options_.run.verify && model_ && executor_->moves_data()) verified = verify();
-    HEDDLE_RETURN_IF_ERROR(group_.agree(verified));
+    // The model of rank 0 decides for all: other ranks may have none.
+    HEDDLE_ASSIGN_OR_RETURN(
+        const std::string verifies,
+        group_.broadcast(options_.run.verify && model_ && executor_->moves_data() ? "yes" : "no"));
+    if (verifies == "yes") HEDDLE_RETURN_IF_ERROR(verify());
     return record_;
   }
 
@@ -39,13 +44,17 @@ class RankRunner {
   bool first() const { return group_.rank() == 0; }
   bool streams() const { return options_.run.in_flight > 1; }
 
-  Status prepare() {
+  ExecutorOptions executor_options() const {
     ExecutorOptions create;
     create.in_flight = options_.run.in_flight;
     create.deadline = options_.run.deadline;
     create.progress = first() ? options_.run.progress : nullptr;
     create.ranks = RankOptions{&group_, options_.rank_of_device, options_.real_transfers};
-    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, create));
+    return create;
+  }
+
+  Status prepare() {
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, executor_options()));
     if (first()) {
       HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(problem_, plan_));
       record_.predicted_us = streams() ? timeline.period_us : timeline.makespan_us;
@@ -61,13 +70,18 @@ class RankRunner {
       auto inputs = make_inputs(*problem_.graph, options_.run.inputs);
       if (inputs.ok()) {
         inputs_ = std::move(inputs).value();
-        give_inputs(*executor_, inputs_);
       } else {
         given = std::move(inputs).error();
       }
     }
     HEDDLE_RETURN_IF_ERROR(group_.agree(given));
+    return spread_inputs();
+  }
+
+  // Gives the inputs of rank 0 to every slot of every rank.
+  Status spread_inputs() {
     if (!executor_->moves_data()) return {};
+    if (first()) give_inputs(*executor_, inputs_);
     for (int slot = 0; slot < executor_->slots(); ++slot) {
       for (const TensorView& view : executor_->inputs(slot))
         HEDDLE_RETURN_IF_ERROR(group_.broadcast_bytes({view.data, static_cast<size_t>(view.bytes)}));
@@ -241,25 +255,56 @@ class RankRunner {
     return 0;
   }
 
+  // As verify_plan() in one process. Called by all ranks, rank 0 compares.
   Status verify() {
-    const Graph& graph = *problem_.graph;
-    for (const TensorId t : graph.outputs()) record_.outputs_compared.push_back(graph.tensor(t).name);
-    HEDDLE_ASSIGN_OR_RETURN(const Samples samples, with_references(*model_, {inputs_}));
-    const auto& expected = samples.expected.front();
+    std::optional<Samples> samples;
+    Status status;
+    if (first()) {
+      for (const TensorId t : problem_.graph->outputs())
+        record_.outputs_compared.push_back(problem_.graph->tensor(t).name);
+      auto made = with_references(*model_, {inputs_});
+      if (made.ok())
+        samples = std::move(made).value();
+      else
+        status = made.error();
+    }
+    HEDDLE_RETURN_IF_ERROR(group_.agree(status));
     const Precision type = narrowest_type(problem_, plan_);
     if (type != Precision::kF32) {
-      record_.precision.emplace().type = type;
-      HEDDLE_ASSIGN_OR_RETURN(record_.precision->unsplit, unsplit_error(*model_, type, samples, {}));
+      if (first()) status = measure_precision(type, *samples);
+      HEDDLE_RETURN_IF_ERROR(group_.agree(status));
+      HEDDLE_RETURN_IF_ERROR(run_in_float32());
     }
-    for (int slot = 0; slot < slots_used(); ++slot) {
-      HEDDLE_RETURN_IF_ERROR(
-          check_outputs(executor_->outputs(slot), expected, record_.rtol, record_.atol, record_));
-      if (record_.precision)
-        add_samples(record_.precision->plan, output_error(graph, executor_->outputs(slot), expected));
-    }
-    // The plan is not run in float32 over several ranks, so its own types' rounding is all that it is compared by.
-    if (record_.precision) record_.outputs_equal = record_.precision->explained();
+    for (int slot = 0; first() && status.ok() && slot < slots_used(); ++slot)
+      status = check_outputs(executor_->outputs(slot), samples->expected.front(), record_.rtol, record_.atol,
+                             record_);
+    return group_.agree(status);
+  }
+
+  Status measure_precision(Precision type, const Samples& samples) {
+    PrecisionError& error = record_.precision.emplace();
+    error.type = type;
+    HEDDLE_ASSIGN_OR_RETURN(error.unsplit, unsplit_error(*model_, type, samples, {}));
+    for (int slot = 0; slot < slots_used(); ++slot)
+      add_samples(error.plan,
+                  output_error(*problem_.graph, executor_->outputs(slot), samples.expected.front()));
+    error.plan.samples = 1;  // it ran in every slot
     return {};
+  }
+
+  // Compiles the plan again with all devices in float32 and runs a request in every slot.
+  Status run_in_float32() {
+    executor_.reset();  // two copies of the parameters may not fit
+    ExecutorOptions create = executor_options();
+    create.open = open_in_float32;
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, create));
+    HEDDLE_RETURN_IF_ERROR(spread_inputs());
+    StreamOptions stream;
+    stream.requests = executor_->slots();
+    stream.done = [this](const RequestTiming& t) { lane_of_slot_[static_cast<size_t>(t.slot)] = t.lane; };
+    lane_of_slot_.assign(static_cast<size_t>(executor_->slots()), 0);
+    HEDDLE_RETURN_IF_ERROR(run_together(stream));
+    return bring_outputs();
   }
 
   RankGroup& group_;

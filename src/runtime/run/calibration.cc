@@ -108,4 +108,13 @@ Result<std::vector<std::vector<TensorValue>>> calibration_inputs(const Model& mo
   return samples;
 }
 
+Result<std::vector<std::vector<TensorValue>>> calibration_inputs(const Model& model,
+                                                                 CalibrationOptions options,
+                                                                 const std::string& name) {
+  std::error_code error;
+  const fs::path own = fs::path(options.folder) / name;
+  if (!options.folder.empty() && fs::is_directory(own, error)) options.folder = own.string();
+  return calibration_inputs(model, options);
+}
+
 }  // namespace heddle

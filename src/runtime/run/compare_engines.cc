@@ -18,8 +18,10 @@ namespace {
 constexpr std::array kEngineNames = {"openvino", "openvino-f32", "onnxruntime", "openvino-hetero",
                                      "openvino-auto"};
 
-// Latency: the median of requests one after the other. Throughput: the time of all, per request.
-Result<double> timed(int count, bool at_once, const std::function<Status(int count)>& run) {
+// Latency: the median of requests one after the other, whose times are added to `all`. Throughput: the time of all,
+// per request.
+Result<double> timed(int count, bool at_once, const std::function<Status(int count)>& run,
+                     std::vector<double>& all) {
   std::vector<double> times;
   const int step = at_once ? count : 1;
   for (int i = 0; i < count; i += step) {
@@ -27,8 +29,11 @@ Result<double> timed(int count, bool at_once, const std::function<Status(int cou
     HEDDLE_RETURN_IF_ERROR(run(step));
     times.push_back(static_cast<double>(now_ns() - start) / 1000 / step);
   }
+  if (!at_once) all.insert(all.end(), times.begin(), times.end());
   return median_us(times);
 }
+
+double p95_us(const std::vector<double>& times) { return times.empty() ? 0 : quantile_us(times, 0.95); }
 
 }  // namespace
 
@@ -71,20 +76,24 @@ Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan
     comparison.engines.push_back(std::move(row));
   }
 
+  std::vector<std::vector<double>> requests_us(1 + opened.size());  // [side]
   std::vector<TimeRequests> sides{[&](int count) {
-    return timed(count, throughput, [&](int requests) -> Status {
+    const auto run = [&](int requests) -> Status {
       StreamOptions stream;
       stream.requests = requests;
       stream.deadline = options.deadline;
       const auto result = executor->run_stream(stream);
       return result.ok() ? Status() : Status(result.error());
-    });
+    };
+    return timed(count, throughput, run, requests_us[0]);
   }};
   std::vector<int> slots{executor->slots()};
   for (const auto& whole : opened) {
-    sides.push_back([&whole, throughput](int count) {
-      return timed(count, throughput,
-                   [&](int requests) { return throughput ? whole->infer_many(requests) : whole->infer(); });
+    sides.push_back([&whole, throughput, &all = requests_us[sides.size()]](int count) {
+      const auto run = [&](int requests) {
+        return throughput ? whole->infer_many(requests) : whole->infer();
+      };
+      return timed(count, throughput, run, all);
     });
     slots.push_back(whole->requests());
   }
@@ -94,8 +103,10 @@ Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan
                             requests_per_round(sides[i], slots[i], throughput ? 4 * slots[i] : 1, options));
     turns.push_back([side = sides[i], count] { return side(count); });
   }
+  for (auto& all : requests_us) all.clear();  // without the warm-up
   HEDDLE_ASSIGN_OR_RETURN(const RoundTimes times, time_in_turns(turns, options, "comparing"));
   comparison.ours_us = median_us(times[0]);
+  comparison.ours_p95_us = p95_us(requests_us[0]);
   comparison.rounds = static_cast<int>(times[0].size());
   size_t side = 0;
   for (EngineComparison& row : comparison.engines) {
@@ -104,6 +115,7 @@ Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan
     std::vector<double> ratios;
     for (size_t i = 0; i < theirs.size(); ++i) ratios.push_back(times[0][i] / theirs[i]);
     row.us = median_us(theirs);
+    row.p95_us = p95_us(requests_us[side]);
     row.ratio = median_us(ratios);
     row.ratio_low = quantile_us(ratios, 0.25);
     row.ratio_high = quantile_us(ratios, 0.75);

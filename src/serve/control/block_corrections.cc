@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heddle/base/fields.h"
 #include "heddle/base/json.h"
 
 namespace heddle {
@@ -56,6 +57,28 @@ Json BlockCorrections::to_json() const {
     out.push_back(
         {{"model", of.model}, {"class", of.device_class}, {"share", of.share}, {"factors", factors}});
   return out;
+}
+
+Result<BlockCorrections> BlockCorrections::from_json(const Json& json, const Fleet& fleet) {
+  BlockCorrections corrections;
+  const auto read = [&](const JsonCursor& at) -> Status {
+    TimesOf of;
+    std::vector<double> factors;
+    Fields fields(at);
+    fields.required("model", of.model)
+        .required("class", of.device_class)
+        .required("share", of.share, 1, kMaxShare)
+        .required("factors", factors, 1e-9, 1e9);
+    HEDDLE_RETURN_IF_ERROR(fields.finish());
+    const int m = fleet.model_named(of.model);
+    if (m < 0 || fleet.class_named(of.device_class) < 0 ||
+        factors.size() != static_cast<size_t>(fleet.models[static_cast<size_t>(m)].blocks))
+      return at.error("is of a model, a class or a number of blocks that the fleet does not have");
+    corrections.factors_[of] = std::move(factors);
+    return {};
+  };
+  HEDDLE_RETURN_IF_ERROR(each(read)(JsonCursor(json, "corrections")));
+  return corrections;
 }
 
 Result<Fleet> with_times_of(const Fleet& fleet, const Fleet& times) {

@@ -30,6 +30,8 @@ class BlockCorrections {
   void forget_changed(const Fleet& before, const Fleet& after);
   bool empty() const { return factors_.empty(); }
   Json to_json() const;  // [{"model", "class", "share", "factors": [by block]}]
+  // What to_json() gave, for a fleet. Errors name the member.
+  static Result<BlockCorrections> from_json(const Json& json, const Fleet& fleet);
 
  private:
   std::map<TimesOf, std::vector<double>> factors_;

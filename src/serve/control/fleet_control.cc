@@ -1,13 +1,10 @@
 #include "heddle/serve/fleet_control.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "fleet_state.h"
@@ -77,9 +74,9 @@ class Control final : public FleetControl {
     service_.set_more_metrics(nullptr);
   }
 
-  Status start(const Fleet& fleet, const FleetPlan& plan) {
-    HEDDLE_RETURN_IF_ERROR(state_.begin({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}));
-    worker_ = std::thread([this] { work(); });
+  Status start(Served first, const Json& changes) {
+    HEDDLE_RETURN_IF_ERROR(state_.begin(std::move(first), changes));
+    worker_ = Thread([this] { work(); });
     return {};
   }
 
@@ -245,7 +242,7 @@ class Control final : public FleetControl {
         continue;
       }
       if (jobs_.empty()) {
-        changed_.wait_for(lock, std::chrono::duration<double>(next_look_s - seconds_from_ns(live_now())));
+        changed_.wait_until(lock, ns_from_us(next_look_s * 1e6));
         continue;
       }
       const Job job = std::move(jobs_.front());
@@ -259,9 +256,9 @@ class Control final : public FleetControl {
   InferService& service_;
   const FleetControlOptions options_;
   FleetState state_;  // changed by worker_, and by start() before
-  std::thread worker_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  Thread worker_;
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
   std::deque<Job> jobs_;
   bool quit_ = false;
 };
@@ -272,7 +269,17 @@ Result<std::unique_ptr<FleetControl>> FleetControl::create(InferService& service
                                                            const FleetPlan& plan,
                                                            const FleetControlOptions& options) {
   auto control = std::make_unique<Control>(service, options);
-  HEDDLE_RETURN_IF_ERROR(control->start(fleet, plan));
+  HEDDLE_RETURN_IF_ERROR(
+      control->start({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}, Json::array()));
+  return std::unique_ptr<FleetControl>(std::move(control));
+}
+
+Result<std::unique_ptr<FleetControl>> FleetControl::resume(InferService& service, const std::string& saved,
+                                                           const FleetControlOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const Json json, parse_json(saved, {64, int64_t{64} << 20}));
+  HEDDLE_ASSIGN_OR_RETURN(auto served, served_from_json(json));
+  auto control = std::make_unique<Control>(service, options);
+  HEDDLE_RETURN_IF_ERROR(control->start(std::move(served), json.value("changes", Json::array())));
   return std::unique_ptr<FleetControl>(std::move(control));
 }
 

@@ -35,6 +35,27 @@ bool same_names(const Fleet& a, const Fleet& b) {
   return same(a.classes, b.classes) && same(a.models, b.models);
 }
 
+Json to_json(const Served& served) {
+  return {{"fleet", to_json(served.fleet)},
+          {"plan", to_json(served.plan, served.fleet)},
+          {"corrections", served.corrections.to_json()},
+          {"drained", served.drained}};
+}
+
+Result<Served> served_from_json(const Json& json) {
+  for (const char* member : {"fleet", "plan", "corrections", "drained"})
+    if (!json.is_object() || !json.contains(member))
+      return Error(Code::kInvalidInput, std::string("the saved state has no '") + member + "'");
+  Served served;
+  HEDDLE_ASSIGN_OR_RETURN(served.fleet, fleet_from_json(json["fleet"]));
+  HEDDLE_ASSIGN_OR_RETURN(served.plan, fleet_plan_from_json(json["plan"], served.fleet));
+  HEDDLE_ASSIGN_OR_RETURN(served.corrections, BlockCorrections::from_json(json["corrections"], served.fleet));
+  HEDDLE_RETURN_IF_ERROR(take(JsonCursor(json["drained"], "drained"), served.drained, 0, kMaxFleetDevices));
+  if (served.drained.size() != served.fleet.classes.size())
+    return Error(Code::kInvalidInput, "the saved state has drained devices of another number of classes");
+  return served;
+}
+
 Json drained_json(const Served& served) {
   Json out = Json::object();
   for (size_t c = 0; c < served.drained.size(); ++c)
@@ -50,9 +71,11 @@ FleetState::FleetState(InferService& service, const FleetControlOptions& options
       trial_(options.trial),
       log_(options.log) {}
 
-Status FleetState::begin(Served first) {
+Status FleetState::begin(Served first, const Json& changes) {
+  log_.continue_from(changes);
   HEDDLE_RETURN_IF_ERROR(put_to_work(std::move(first)));
   begin_trial({}, {});
+  save();
   return {};
 }
 
@@ -119,7 +142,20 @@ Status FleetState::put_to_work(Served next) {
   begun_ = true;
   served_ = std::move(next);
   ratios_.clear();
+  saved_ = false;
   return {};
+}
+
+void FleetState::save() {
+  if (!options_.save || saved_) return;
+  saved_ = true;
+  Json state = to_json(served_);
+  state["changes"] = log_.entries();
+  const Status saved = options_.save(state.dump());
+  if (!saved.ok() && options_.log)
+    options_.log(LogLevel::kWarning,
+                 "the plan in use is not saved, so a server that takes over would not have it: " +
+                     saved.error().to_string());
 }
 
 Status FleetState::change_to(Served next, const char* what) {
@@ -133,6 +169,7 @@ Status FleetState::change_to(Served next, const char* what) {
                            check_fleet_plan(*available, back.plan).ok();
   begin_trial(can_go_back ? std::optional(std::move(back)) : std::nullopt, {});
   log_.add(PlanEvent::kAsked, what, {{"value", served_.plan.value}});
+  save();
   return {};
 }
 
@@ -175,7 +212,11 @@ void FleetState::look() {
   }
   const auto judgement = trial_.look(now_s(), goodput);
   if (judgement.verdict != Judgement::Verdict::kOpen) conclude(judgement);
-  if (!(options_.drift.share > 0)) return;
+  if (options_.drift.share > 0) look_for_drift();
+  save();
+}
+
+void FleetState::look_for_drift() {
   std::map<PoolRole, PoolReading> readings;
   for (const auto& use : service_.pools()) {
     auto& reading = readings[use.role];

@@ -9,6 +9,7 @@
 #include "block_corrections.h"
 #include "drift_watch.h"
 #include "heddle/base/json.h"
+#include "heddle/base/sync.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/fleet_control.h"
 #include "plan_log.h"
@@ -33,6 +34,11 @@ struct Served {
   }
 };
 
+// What a successor needs to go on: {"fleet", "plan", "corrections", "drained"}.
+Json to_json(const Served& served);
+// Errors name the member.
+Result<Served> served_from_json(const Json& json);
+
 bool same_names(const Fleet& a, const Fleet& b);  // of classes and models, in the same order
 Json drained_json(const Served& served);          // {CLASS: N} where N > 0
 
@@ -41,8 +47,8 @@ class FleetState {
  public:
   FleetState(InferService& service, const FleetControlOptions& options);
 
-  // Before all else.
-  Status begin(Served first);
+  // Before all else. `changes`: the entries() of the log of a server before this one.
+  Status begin(Served first, const Json& changes = Json::array());
   const Served& served() const { return served_; }
 
   // What was asked for, `what` for people: puts it to work.
@@ -64,11 +70,14 @@ class FleetState {
  private:
   Result<std::unique_ptr<Generation>> generation(const Served& next) const;
   Status put_to_work(Served next);
+  // A plan that was just put to work, for a successor. A failure is logged, and the plan is in use all the same.
+  void save();
   double settle_s() const;
   // Of the plan that has just been put to work. `back`: where its trial may lead back to.
   void begin_trial(std::optional<Served> back, std::vector<Drift> causes);
   void follow(std::vector<Drift> drifts);
   void conclude(const Judgement& judgement);
+  void look_for_drift();
 
   InferService& service_;
   const FleetControlOptions& options_;
@@ -79,7 +88,8 @@ class FleetState {
   std::vector<Drift> causes_;
   PlanLog log_;
   bool begun_ = false;
-  mutable std::mutex mutex_;  // held to change what follows, and by other threads to read it
+  bool saved_ = false;   // the plan in use, or it could not be
+  mutable Mutex mutex_;  // held to change what follows, and by other threads to read it
   Served served_;
   std::vector<PoolRatio> ratios_;
 };

@@ -29,6 +29,12 @@ void PlanLog::add(PlanEvent event, const std::string& text, const Json& details)
   if (print_) print_(warns ? LogLevel::kWarning : LogLevel::kInfo, std::string(kNames[kind]) + ": " + text);
 }
 
+void PlanLog::continue_from(const Json& entries) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : entries)
+    if (entry.is_object() && entries_.size() < kMostEntries) entries_.push_back(entry);
+}
+
 Json PlanLog::entries() const {
   Json out = Json::array();
   const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include "drift_watch.h"
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
+#include "heddle/base/sync.h"
 
 namespace heddle {
 
@@ -34,13 +35,15 @@ class PlanLog {
   // The newest last: [{"at", "what", "text", ..}], "at" in UTC, "what" one of "asked", "drift", "kept",
   // "rolled back", "refused".
   Json entries() const;
+  // Entries that a server before this one had, which come first; others than objects are left out.
+  void continue_from(const Json& entries);
   uint64_t count(PlanEvent event) const;
   // Counters of all events, and the ratios that are given.
   std::string metrics(std::span<const PoolRatio> ratios) const;
 
  private:
   const Print print_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards what follows
   std::deque<Json> entries_;
   uint64_t counts_[kPlanEvents] = {};
 };

@@ -3,6 +3,8 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/json.h"
@@ -12,9 +14,14 @@
 namespace heddle {
 namespace {
 
+constexpr TimeNs kResendAfter = kNsPerSecond / 20;
+constexpr double kPatienceInSlos = 2;
+
 struct Connection {
   LoadConnection io;
+  size_t server = 0;
   size_t request = 0;
+  TimeNs sent_at = 0;
   bool busy = false;
   uint32_t armed = 0;  // epoll's events
 };
@@ -23,20 +30,34 @@ class HttpLoad final : public LoadRun {
  public:
   HttpLoad(const LoadTarget& target, std::span<const ModelUnderLoad> models,
            std::span<const Arrival> arrivals, const LoadOptions& options)
-      : LoadRun(models, arrivals, options), target_(target), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+      : LoadRun(models, arrivals, options),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        resends_(arrivals.size()) {
+    servers_.push_back(&target);
+    for (const LoadTarget& standby : options.standbys) servers_.push_back(&standby);
+  }
 
  private:
   Status send_waiting() override {
+    while (!later_.empty() && later_.front().first <= live_now()) {
+      wait_again(later_.front().second);
+      later_.pop_front();
+    }
     while (any_waits()) {
       Connection* c = nullptr;
       if (!idle_.empty()) {
         c = idle_.back();
         idle_.pop_back();
+        if (c->server != server_) {
+          close(*c);
+          continue;
+        }
       } else if (connections_.size() < options_.max_connections) {
         auto fresh = std::make_unique<Connection>();
-        if (auto status = fresh->io.open(target_); !status.ok()) {
-          if (result_.connections == 0) return status;
-          settle(front(), kUnanswered, status.error().message());
+        fresh->server = server_;
+        if (auto status = fresh->io.open(*servers_[server_]); !status.ok()) {
+          if (result_.connections == 0 && servers_.size() == 1) return status;
+          unanswered(front(), server_, kUnanswered, status.error().message());
           pop();
           continue;
         }
@@ -60,13 +81,14 @@ class HttpLoad final : public LoadRun {
     const auto& model = model_of(request);
     const auto& body = model.body(request);
     const auto json = "{\"id\":\"" + std::to_string(request) + "\"," + body.inputs_json;
-    auto head = request_head(target_, "POST", "/v2/models/" + model.name + "/infer");
+    auto head = request_head(*servers_[c.server], "POST", "/v2/models/" + model.name + "/infer");
     head += "Inference-Header-Content-Length: " + std::to_string(json.size()) +
             "\r\nContent-Length: " + std::to_string(json.size() + body.tensors.size()) + "\r\n\r\n" + json;
     c.request = request;
+    c.sent_at = live_now();
     c.busy = true;
     c.io.send(std::move(head), body.tensors);
-    sent(request);
+    if (resends_[request] == 0) sent(request);
     advance(c);
   }
 
@@ -75,7 +97,7 @@ class HttpLoad final : public LoadRun {
     if (step == LoadConnection::Step::kWantsRead) return arm(c, EPOLLIN);
     if (step == LoadConnection::Step::kWantsWrite) return arm(c, EPOLLOUT);
     if (step == LoadConnection::Step::kBroken) {
-      if (c.busy) settle(c.request, kUnanswered, "the connection broke");
+      if (c.busy) unanswered(c.request, c.server, kUnanswered, "the connection broke");
       return close(c);
     }
     answered(c);
@@ -83,6 +105,21 @@ class HttpLoad final : public LoadRun {
     c.busy = false;
     arm(c, EPOLLIN);
     idle_.push_back(&c);
+  }
+
+  // For so long that another server is worth a try.
+  bool hangs(const Connection& c) const {
+    return live_now() - c.sent_at > ns_from_us(kPatienceInSlos * model_of(c.request).slo_us);
+  }
+
+  // Its outcome, or where there are standbys another try. `server`: that it was sent to.
+  void unanswered(size_t request, size_t server, int status, const std::string& reason) {
+    if (servers_.size() == 1 || (status != kUnanswered && status != 503))
+      return settle(request, status, reason);
+    if (server == server_) server_ = (server_ + 1) % servers_.size();
+    ++resends_[request];
+    ++result_.resent;
+    later_.emplace_back(live_now() + kResendAfter, request);
   }
 
   void arm(Connection& c, uint32_t events) {
@@ -115,7 +152,7 @@ class HttpLoad final : public LoadRun {
     const auto json = parse_json(std::string_view(c.io.body()).substr(0, json_bytes));
     if (c.io.status() != 200) {
       const auto reason = error_text(json);
-      return settle(c.request, c.io.status(), reason.empty() ? "without a message" : reason);
+      return unanswered(c.request, c.server, c.io.status(), reason.empty() ? "without a message" : reason);
     }
     const bool whole =
         json.ok() && json->is_object() && json->value("id", Json()) == std::to_string(c.request);
@@ -154,15 +191,23 @@ class HttpLoad final : public LoadRun {
   void give_up(TimeNs oldest) override {
     for (size_t i = connections_.size(); i-- > 0;) {
       auto& c = *connections_[i];
-      if (!c.busy || due(c.request) > oldest) continue;
-      settle(c.request, kUnanswered, "no answer came in time");
+      if (!c.busy) continue;
+      if (due(c.request) <= oldest)
+        settle(c.request, kUnanswered, "no answer came in time");
+      else if (servers_.size() > 1 && hangs(c))
+        unanswered(c.request, c.server, kUnanswered, "no answer came in time");
+      else
+        continue;
       close(c);
     }
     graves_.clear();
   }
 
-  const LoadTarget& target_;
+  std::vector<const LoadTarget*> servers_;
+  size_t server_ = 0;  // that new requests go to
   FileHandle epoll_;
+  std::vector<uint32_t> resends_;                // [request]
+  std::deque<std::pair<TimeNs, size_t>> later_;  // requests to be sent again, by time
   std::vector<std::unique_ptr<Connection>> connections_, graves_;
   std::vector<Connection*> idle_;
 };

@@ -117,6 +117,8 @@ Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnder
         (i > 0 && arrivals[i].at < arrivals[i - 1].at))
       return Error(Code::kInvalidInput, "arrival " + std::to_string(i) +
                                             ": its model does not exist, or the arrivals are not sorted");
+  if (target.grpc && !options.standbys.empty())
+    return Error(Code::kInvalidInput, "standbys are for loads by HTTP");
   const auto load = (target.grpc ? grpc_load : http_load)(target, models, arrivals, options);
   return load->run();
 }
@@ -128,6 +130,7 @@ Json to_json(const LoadResult& r) {
   for (const auto& [message, count] : r.errors) out["errors"][message] = count;
   out["mismatched"] = r.mismatched;
   out["connections"] = r.connections;
+  out["resent"] = r.resent;
   out["seconds"] = r.seconds;
   out["lateness_p99_us"] = us_from_ns(r.lateness.percentile(.99));
   out["lateness_max_us"] = us_from_ns(r.lateness.max());

@@ -40,6 +40,7 @@ class LoadRun {
   bool any_waits() const { return !waiting_.empty(); }
   // The first that waits is on its way, or settled.
   void pop() { waiting_.pop_front(); }
+  void wait_again(size_t i) { waiting_.push_back(i); }
   void sent(size_t i) { result_.lateness.add(live_now() - due(i)); }
   // What the server reports with an answer: the rows of its batch, and how long it waited; negative: not reported.
   void note_answer(size_t i, int64_t batch, double queue_us);

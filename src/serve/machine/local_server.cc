@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -205,17 +204,11 @@ class Server final : public LocalServer {
     if (type == Precision::kF32) return {};
     report("measuring the error of " + std::string(precision_name(type)) + " in " + entry.source.name);
     const Model& model = *local.sizes.begin()->second;
-    CalibrationOptions calibration = options_.calibration;
-    // Models have inputs of their own, so each may have a folder of its name there.
-    std::error_code error;
-    const auto own = std::filesystem::path(calibration.folder) / entry.source.name;
-    if (!calibration.folder.empty() && std::filesystem::is_directory(own, error))
-      calibration.folder = own.string();
-    HEDDLE_ASSIGN_OR_RETURN(auto inputs, calibration_inputs(model, calibration));
+    HEDDLE_ASSIGN_OR_RETURN(auto inputs, calibration_inputs(model, options_.calibration, entry.source.name));
     HEDDLE_ASSIGN_OR_RETURN(const Samples samples, with_references(model, std::move(inputs)));
     HEDDLE_ASSIGN_OR_RETURN(const OutputError cost, unsplit_error(model, type, samples, options_.decisions));
     const auto& budget = options_.variants.budget;
-    entry.in_f32 = budget && (cost.agreement() < budget->agreement || cost.mean() > budget->mean);
+    entry.in_f32 = budget && !budget->allows(cost.agreement(), cost.mean());
     char text[160];
     std::snprintf(text, sizeof text,
                   "%s: %.4g %% of decisions as in f32, mean error %.2g of the range, on %d samples",

@@ -1,13 +1,12 @@
 // The thread of a device of this machine. A device is exclusive: it holds one task.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "heddle/base/sync.h"
 #include "heddle/fleet/scheduler.h"
 #include "heddle/serve/live_plane.h"
 
@@ -33,11 +32,11 @@ class DeviceThread {
 
   const std::shared_ptr<DeviceRunner> runner_;
   const Ended ended_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   std::vector<DeviceTask> inbox_;  // a second one only while the end of the first is being reported
   bool quit_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace heddle

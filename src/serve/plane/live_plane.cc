@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 
@@ -55,7 +54,7 @@ Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
           std::move(runners[v]),
           [this](const DeviceTask& task, const Status& status) { ended(task, status); });
     }
-    clock_ = std::thread([this] { keep_time(); });
+    clock_ = Thread([this] { keep_time(); });
   } catch (const std::system_error& e) {
     return Error(Code::kIo, std::string("no more threads can be started: ") + e.what());
   }
@@ -158,8 +157,12 @@ TimeNs Plane::tick(Deferred& deferred) {
 
 void Plane::apply(TimeNs now, Deferred& deferred) {
   for (const WorkId id : actions_.abort) {
-    count_loss(running_[id]);
-    end_work(running_[id], now - running_[id].start);
+    auto& r = running_[id];
+    // A device that is out since a map did not reach it may be at work: it is free once that has ended, too.
+    if (remote_ && !r.work.transfer && remote_state_[r.work.device].behind != 0)
+      remote_state_[r.work.device].behind = r.attempt;
+    count_loss(r);
+    end_work(r, now - r.start);
   }
   for (const RequestId id : actions_.begun) requests_.begin(id, now);
   for (const auto& work : actions_.start) begin_work(work, now, deferred);
@@ -289,8 +292,7 @@ void Plane::keep_time() {
     }
     const TimeNs at = events_.next_at();
     if (at > live_now()) {
-      const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(at)};
-      changed_.wait_until(lock, until);
+      changed_.wait_until(lock, at);
       continue;
     }
     Deferred deferred;
@@ -335,12 +337,6 @@ void Plane::handle(const EventQueue<Event>::Event& event, Deferred& deferred) {
     put(now + std::max<TimeNs>(now - r.start, kLeastTolerance), e, deferred);
   }
   apply(now, deferred);
-}
-
-TimeNs live_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 Result<std::unique_ptr<LivePlane>> LivePlane::create(Deployment deployment, const LivePlaneOptions& options,

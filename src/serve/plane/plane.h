@@ -2,15 +2,14 @@
 // other processes.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "device_thread.h"
+#include "heddle/base/sync.h"
 #include "heddle/fleet/event_queue.h"
 #include "heddle/serve/live_plane.h"
 #include "request_table.h"
@@ -123,9 +122,9 @@ class Plane final : public LivePlane, public RemoteListener {
   const LivePlaneOptions options_;
   std::vector<std::unique_ptr<DeviceThread>> devices_;  // null: timed, or in another process
   std::shared_ptr<RemoteDevices> remote_;               // null: none is in another process
-  std::thread clock_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  Thread clock_;
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
   std::unique_ptr<Scheduler> scheduler_;
   Actions actions_;
   EventQueue<Event> events_;

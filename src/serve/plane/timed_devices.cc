@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "heddle/serve/live_plane.h"
 
@@ -48,7 +47,7 @@ void TimedDevices::keep_time() {
     }
     const TimeNs at = ends_.begin()->first;
     if (at > live_now()) {
-      changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(at)));
+      changed_.wait_until(lock, at);
       continue;
     }
     const Run run = std::move(ends_.begin()->second);

@@ -2,13 +2,12 @@
 // order.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 
+#include "heddle/base/sync.h"
 #include "heddle/fleet/data_plane_time.h"
 
 namespace heddle {
@@ -33,12 +32,12 @@ class TimedDevices {
   void keep_time();
 
   const double slowdown_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   std::multimap<TimeNs, Run> ends_;
   std::map<uint32_t, TimeNs> busy_until_;
   bool reporting_ = false, quit_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace heddle

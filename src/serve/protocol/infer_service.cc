@@ -1,10 +1,8 @@
 #include "heddle/serve/infer_service.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "heddle/base/spelling.h"
@@ -30,11 +28,7 @@ Status check_version(const ServedModel& model, const std::string& version) {
                                     "'; version " + model.version + " is served");
 }
 
-int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+int64_t now_ms() { return wall_ns() / 1'000'000; }
 
 }  // namespace
 
@@ -338,7 +332,7 @@ void InferService::serve(std::unique_ptr<Generation> next) {
     if (current_ && current_->plane) {
       fault_at(FaultPoint::kDrain);
       pending = current_->plane->drain(true);
-      while (!current_->plane->idle()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      while (!current_->plane->idle()) sleep_ns(200 * kNsPerUs);
     }
     old = std::move(current_);
     current_ = std::move(next);
@@ -380,8 +374,7 @@ void InferService::stop(double seconds) {
     if (!current_) return;
     if (current_->plane) {
       current_->plane->drain(false);
-      while (!current_->plane->idle() && live_now() < until)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (!current_->plane->idle() && live_now() < until) sleep_ns(1000 * kNsPerUs);
     }
     old = std::move(current_);
     index_.clear();

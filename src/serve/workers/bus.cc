@@ -1,7 +1,6 @@
 #include "heddle/serve/bus.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "heddle/base/spelling.h"
 #include "heddle/serve/live_plane.h"
@@ -117,7 +116,7 @@ void LeaseTable::run() {
     if (next == kNever) {
       changed_.wait(lock);
     } else {
-      changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next)));
+      changed_.wait_until(lock, next);
     }
   }
 }

@@ -3,15 +3,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
+#include "heddle/base/sync.h"
 #include "heddle/serve/live_plane.h"
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
@@ -68,16 +67,17 @@ class BusWorkerPool final : public WorkerPool {
 
   const std::shared_ptr<WorkerBus> bus_;
   const WorkerPoolOptions options_;
+  const std::shared_ptr<WorkerNetwork> network_;
   std::atomic<uint64_t> attempts_{0}, pings_{0};
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
   std::map<std::string, PoolMember> members_;
   std::map<uint64_t, std::shared_ptr<WorkerView>> views_;  // by generation
   std::deque<std::function<void()>> queue_;
   uint64_t generations_ = 0, sessions_ = 0;
   size_t open_sessions_ = 0;
   bool quit_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace heddle

@@ -1,16 +1,12 @@
 #include "feature_maps.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
 #include "protocol/grpc_ends.h"
 #include "protocol_version.h"
-#include "worker.grpc.pb.h"
 #include "worker_proof.h"
 
 namespace heddle {
@@ -105,7 +101,7 @@ void FeatureMaps::erase(Maps::iterator it) {
 
 void FeatureMaps::put(uint64_t batch, uint32_t device, FeatureMap map) {
   const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
+  const TimeNs now = steady_ns();
   auto& kept = maps_[{batch, device}];
   bytes_ += held_bytes(map) - held_bytes(kept.map);
   kept = {std::move(map), now};
@@ -133,6 +129,11 @@ std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
   auto map = it->second.map;
   erase(it);
   return map;
+}
+
+size_t FeatureMaps::size() const {
+  const std::lock_guard lock(mutex_);
+  return maps_.size();
 }
 
 void FeatureMaps::clear() {
@@ -189,17 +190,14 @@ class MapSource {
 
 // One other worker, its thread and what to send it.
 struct FeatureSender::Peer {
-  Peer(const std::string& to, const WorkerSecurity& with)
-      : address(to),
-        security(with),
-        stub(worker::Worker::NewStub(worker_channel(to, with))),
-        thread([this] { run(); }) {}
+  Peer(const std::string& to, WorkerNetwork& network, const WorkerSecurity& with)
+      : address(to), security(with), link(network.feature_link(to, with)), thread([this] { run(); }) {}
 
   ~Peer() {
     {
       const std::lock_guard lock(mutex);
       quit = true;
-      if (under_way != nullptr) under_way->TryCancel();
+      if (under_way != nullptr) under_way->cancel();
     }
     changed.notify_all();
     thread.join();
@@ -214,10 +212,10 @@ struct FeatureSender::Peer {
       }
       const Parcel parcel = std::move(queue.front());
       queue.pop_front();
-      grpc::ClientContext context;
-      under_way = &context;
+      const auto call = link->call();
+      under_way = call.get();
       lock.unlock();
-      const auto status = deliver(context, parcel);
+      const auto status = deliver(*call, parcel);
       lock.lock();
       under_way = nullptr;
       if (quit) return;
@@ -227,24 +225,22 @@ struct FeatureSender::Peer {
     }
   }
 
-  Status deliver(grpc::ClientContext& context, const Parcel& parcel) {
-    const auto left = parcel.until - std::chrono::steady_clock::now();
-    if (left <= left.zero())
+  Status deliver(FeatureCall& call, const Parcel& parcel) {
+    const auto left = parcel.until - steady_ns();
+    if (left <= 0)
       return Error(Code::kIo, "a feature map for the worker at " + address + " waited too long for others");
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::duration_cast<std::chrono::milliseconds>(left));
+    call.start(left);
     worker::FeatureReply reply;
-    const auto writer = stub->Feature(&context);
     worker::FeatureChunk chunk;
     CallerProof proof({security.token, kFeatureCall, address});
     bool may_go = true;
     chunk.set_version(kWorkerProtocol);
     if (proof.needed()) {
       *chunk.mutable_hello() = proof.hello();
-      may_go = writer->Write(chunk) && writer->Read(&reply);
+      may_go = call.write(chunk) && call.read(reply);
       if (may_go && !proof.accepts(reply.challenge())) {
-        context.TryCancel();
-        (void)writer->Finish();
+        call.cancel();
+        (void)call.finish();
         return Error(Code::kIo,
                      "the worker at " + address + " does not prove that it knows the fleet's token");
       }
@@ -260,13 +256,11 @@ struct FeatureSender::Peer {
     source.describe(chunk);
     for (bool first = true; may_go && (first || source.more()); first = false) {
       source.fill(*chunk.mutable_data());
-      if (!writer->Write(chunk)) break;
+      if (!call.write(chunk)) break;
       if (first) chunk.Clear();
     }
-    writer->WritesDone();
-    writer->Read(&reply);
-    const auto status = writer->Finish();
-    if (may_be_cut(status)) stub = worker::Worker::NewStub(worker_channel(address, security));
+    const auto status = call.finish();
+    if (may_be_cut(status)) link->reconnect();
     if (!status.ok())
       return Error(Code::kIo, "the worker at " + address + " did not take a feature map (" +
                                   status.error_message() + ")");
@@ -274,26 +268,25 @@ struct FeatureSender::Peer {
   }
 
   const std::string address;
-  const WorkerSecurity& security;              // the sender's
-  std::unique_ptr<worker::Worker::Stub> stub;  // of the thread
-  std::mutex mutex;                            // guards what follows
-  std::condition_variable changed;
+  const WorkerSecurity& security;           // the sender's
+  const std::unique_ptr<FeatureLink> link;  // of the thread
+  Mutex mutex;                              // guards what follows
+  Condition changed;
   std::deque<Parcel> queue;
-  grpc::ClientContext* under_way = nullptr;
+  FeatureCall* under_way = nullptr;
   bool quit = false;
-  std::thread thread;
+  Thread thread;
 };
 
 FeatureSender::~FeatureSender() { forget_all(); }
 
 void FeatureSender::send(const std::string& address, Parcel parcel) {
-  parcel.until = std::chrono::steady_clock::now() +
-                 std::chrono::microseconds(static_cast<int64_t>(parcel.patience_s * 1e6));
+  parcel.until = steady_ns() + ns_from_us(parcel.patience_s * 1e6);
   std::shared_ptr<Peer> peer;
   {
     const std::lock_guard lock(mutex_);
     auto& known = peers_[address];
-    if (!known) known = std::make_shared<Peer>(address, security_);
+    if (!known) known = std::make_shared<Peer>(address, network_, security_);
     peer = known;
   }
   {

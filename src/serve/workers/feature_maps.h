@@ -3,8 +3,6 @@
 // computes is kept and sent as it is.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -14,13 +12,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "heddle/base/status.h"
+#include "heddle/base/sync.h"
+#include "heddle/fleet/data_plane_time.h"
 #include "heddle/serve/worker_security.h"
 #include "machine/part_rows.h"
 #include "worker.pb.h"
+#include "worker_network.h"
 
 namespace heddle {
 
@@ -72,23 +72,23 @@ class FeatureIntake {
 // two parts.
 class FeatureMaps {
  public:
-  using Clock = std::chrono::steady_clock;
-  explicit FeatureMaps(size_t limit = 1 << 16, Clock::duration keep = std::chrono::minutes(5))
+  explicit FeatureMaps(size_t limit = 1 << 16, TimeNs keep = 300 * kNsPerSecond)
       : limit_(limit), keep_(keep) {}
   void put(uint64_t batch, uint32_t device, FeatureMap map);
   std::optional<FeatureMap> get(uint64_t batch, uint32_t device) const;
   std::optional<FeatureMap> take(uint64_t batch, uint32_t device);
   void release(uint64_t batch, uint32_t device);
   void clear();
+  size_t size() const;
 
  private:
   struct Kept {
     FeatureMap map;
-    Clock::time_point since;
+    TimeNs since = 0;
   };
   const size_t limit_;
-  const Clock::duration keep_;
-  mutable std::mutex mutex_;
+  const TimeNs keep_;
+  mutable Mutex mutex_;
   using Maps = std::map<std::pair<uint64_t, uint32_t>, Kept>;
   void erase(Maps::iterator it);
   static uint64_t held_bytes(const FeatureMap& map) { return map.sections ? map.bytes : 0; }
@@ -102,7 +102,8 @@ class FeatureSender {
  public:
   using OnSent = std::function<void(const Status&)>;  // once the receiver has it all
 
-  explicit FeatureSender(const WorkerSecurity& security = {}) : security_(security) {}
+  explicit FeatureSender(WorkerNetwork& network, const WorkerSecurity& security = {})
+      : network_(network), security_(security) {}
   ~FeatureSender();  // what is under way is cancelled
   FeatureSender(const FeatureSender&) = delete;
   FeatureSender& operator=(const FeatureSender&) = delete;
@@ -112,7 +113,7 @@ class FeatureSender {
     uint32_t device = 0;
     FeatureMap map;
     double patience_s = 1;  // until it must have arrived, with the wait for earlier parcels
-    std::chrono::steady_clock::time_point until;  // set by send() from patience_s
+    TimeNs until = 0;       // set by send() from patience_s
     OnSent sent;
   };
   void send(const std::string& address, Parcel parcel);
@@ -120,8 +121,9 @@ class FeatureSender {
 
  private:
   struct Peer;
+  WorkerNetwork& network_;
   const WorkerSecurity security_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, std::shared_ptr<Peer>> peers_;
 };
 

@@ -2,12 +2,11 @@
 // thread.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
-#include <thread>
 
+#include "heddle/base/sync.h"
 #include "heddle/fleet/data_plane_time.h"
 #include "heddle/serve/bus.h"
 
@@ -34,13 +33,13 @@ class LeaseTable final : public WorkerBus {
 
   const BusOptions options_;
   const TimeNs lease_ns_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
   std::map<std::string, Lease> leases_;
   std::deque<BusEntry> events_;
   Watcher watcher_;
   bool calling_ = false, quit_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 Status check_lease(double lease_s);

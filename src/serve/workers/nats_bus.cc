@@ -3,13 +3,12 @@
 #include "heddle/serve/bus.h"
 
 #ifdef HEDDLE_HAVE_NATS
-#include <nats/nats.h>
-
 #include <atomic>
 #include <cstring>
 #include <thread>
 
 #include "lease_table.h"
+#include "nats_client.h"
 #endif
 
 namespace heddle {
@@ -29,20 +28,6 @@ Result<std::unique_ptr<WorkerBus>> nats_bus(const std::string&, const std::strin
 
 namespace {
 
-Error nats_error(const std::string& what, natsStatus status) {
-  const char* detail = nats_GetLastError(nullptr);
-  std::string text = natsStatus_GetText(status);
-  if (detail != nullptr && *detail != '\0' && text != detail) text += std::string(": ") + detail;
-  return Error(Code::kIo, what + " (" + text + ")");
-}
-
-template <class T, void (*Destroy)(T*)>
-struct NatsDeleter {
-  void operator()(T* what) const { Destroy(what); }
-};
-template <class T, void (*Destroy)(T*)>
-using NatsPtr = std::unique_ptr<T, NatsDeleter<T, Destroy>>;
-
 class NatsBus final : public WorkerBus {
  public:
   explicit NatsBus(const BusOptions& options) : options_(options), table_(options) {}
@@ -53,48 +38,19 @@ class NatsBus final : public WorkerBus {
   }
 
   Status open(const std::string& url, const std::string& bucket) {
-    natsOptions* made = nullptr;
-    if (const auto s = natsOptions_Create(&made); s != NATS_OK) return nats_error("NATS's client", s);
-    const NatsPtr<natsOptions, natsOptions_Destroy> options(made);
     const auto lease_ms = static_cast<int64_t>(options_.lease_s * 1e3);
-    natsStatus s = natsOptions_SetURL(made, url.c_str());
-    if (s != NATS_OK) return Error(Code::kInvalidInput, "the bus " + url + ": expected nats://HOST:PORT");
-    natsOptions_SetTimeout(made, std::max<int64_t>(lease_ms, 1000));
-    natsOptions_SetName(made, "heddle");
-    natsOptions_SetMaxReconnect(made, -1);
-    natsOptions_SetReconnectWait(made, std::max<int64_t>(lease_ms / 4, 50));
-    natsConnection* connection = nullptr;
-    s = natsConnection_Connect(&connection, made);
-    if (s != NATS_OK) return nats_error("no NATS server answers at " + url, s);
-    connection_.reset(connection);
-    jsOptions js_options;
-    jsOptions_Init(&js_options);
-    js_options.Wait = std::max<int64_t>(lease_ms, 100);
-    jsCtx* js = nullptr;
-    s = natsConnection_JetStream(&js, connection, &js_options);
-    if (s != NATS_OK) return nats_error(url + ": JetStream", s);
-    js_.reset(js);
-    kvStore* store = nullptr;
-    s = js_KeyValue(&store, js, bucket.c_str());
-    if (s != NATS_OK) {
-      kvConfig config;
-      kvConfig_Init(&config);
-      config.Bucket = bucket.c_str();
-      config.History = 1;
-      config.TTL = static_cast<int64_t>(options_.lease_s * 1e9);
-      config.MaxValueSize = static_cast<int32_t>(options_.max_value_bytes);
-      config.MaxBytes = options_.max_bytes;
-      config.StorageType = js_MemoryStorage;
-      s = js_CreateKeyValue(&store, js, &config);
-      // Another process may have made it in between.
-      if (s != NATS_OK) s = js_KeyValue(&store, js, bucket.c_str());
-    }
-    if (s != NATS_OK)
-      return nats_error(
-          url + ": no bucket '" + bucket + "'; does the server run with JetStream (nats-server -js)?", s);
-    store_.reset(store);
+    HEDDLE_ASSIGN_OR_RETURN(client_, connect_nats(url, lease_ms));
+    kvConfig config;
+    kvConfig_Init(&config);
+    config.Bucket = bucket.c_str();
+    config.History = 1;
+    config.TTL = static_cast<int64_t>(options_.lease_s * 1e9);
+    config.MaxValueSize = static_cast<int32_t>(options_.max_value_bytes);
+    config.MaxBytes = options_.max_bytes;
+    config.StorageType = js_MemoryStorage;
+    HEDDLE_ASSIGN_OR_RETURN(store_, open_nats_bucket(client_, url, config));
     kvWatcher* watcher = nullptr;
-    s = kvStore_WatchAll(&watcher, store, nullptr);
+    const auto s = kvStore_WatchAll(&watcher, store_.get(), nullptr);
     if (s != NATS_OK) return nats_error(url + ": cannot watch bucket '" + bucket + "'", s);
     watcher_.reset(watcher);
     reader_ = std::thread([this] { read(); });
@@ -149,9 +105,8 @@ class NatsBus final : public WorkerBus {
 
   const BusOptions options_;
   LeaseTable table_;
-  NatsPtr<natsConnection, natsConnection_Destroy> connection_;
-  NatsPtr<jsCtx, jsCtx_Destroy> js_;
-  NatsPtr<kvStore, kvStore_Destroy> store_;
+  NatsClient client_;
+  NatsBucket store_;
   NatsPtr<kvWatcher, kvWatcher_Destroy> watcher_;
   std::atomic<bool> quit_{false};
   std::thread reader_;

@@ -2,17 +2,16 @@
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
-#include "protocol/grpc_ends.h"
 #include "protocol_version.h"
 
 namespace heddle {
 
-ServerSession::ServerSession(uint64_t id, const std::string& address, const WorkerSecurity& security,
-                             size_t max_outbox_bytes, Events events)
+ServerSession::ServerSession(uint64_t id, const std::string& address, WorkerNetwork& network,
+                             const WorkerSecurity& security, size_t max_outbox_bytes, Events events)
     : id_(id),
       max_outbox_bytes_(max_outbox_bytes),
       events_(std::move(events)),
-      stub_(worker::Worker::NewStub(worker_channel(address, security))),
+      stream_(network.session(address, security)),
       proof_({security.token, kSessionCall, address}),
       proven_(!proof_.needed()),
       trusted_(proven_) {}
@@ -32,11 +31,8 @@ void ServerSession::begin(uint64_t epoch, double lease_s) {
     const std::lock_guard lock(mutex_);
     self_ = shared_from_this();
   }
-  stub_->async()->Session(&context_, this);
-  // Writes come from other threads than the reactor's own: the call stays until the hold is given back.
-  AddHold();
-  StartRead(&incoming_);
-  StartCall();
+  stream_->start(*this);
+  stream_->read(&incoming_);
   const std::lock_guard lock(mutex_);
   outbox_bytes_ += first.ByteSizeLong();
   outbox_.push_back(std::move(first));
@@ -45,7 +41,7 @@ void ServerSession::begin(uint64_t epoch, double lease_s) {
 
 void ServerSession::start_writing() {
   writing_ = !outbox_.empty() && !ended_;
-  if (writing_) StartWrite(&outbox_.front());
+  if (writing_) stream_->write(&outbox_.front());
 }
 
 // Checks the answer to the hello. Everything else is sent after it.
@@ -96,9 +92,8 @@ void ServerSession::end(const std::string& reason) {
     if (ended_) return;
     ended_ = true;
     reason_ = reason;
-    context_.TryCancel();
   }
-  RemoveHold();
+  stream_->cancel();
 }
 
 int64_t ServerSession::silent_ns() const { return live_now() - heard_ns_; }
@@ -130,7 +125,7 @@ std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
   return out;
 }
 
-void ServerSession::OnReadDone(bool ok) {
+void ServerSession::read_done(bool ok) {
   if (!ok) return end("");
   heard_ns_ = live_now();
   if (!proven_) {
@@ -139,10 +134,10 @@ void ServerSession::OnReadDone(bool ok) {
     if (!answered_ && !check_version(incoming_)) return;
     events_.heard(*this, incoming_);
   }
-  StartRead(&incoming_);
+  stream_->read(&incoming_);
 }
 
-void ServerSession::OnWriteDone(bool ok) {
+void ServerSession::write_done(bool ok) {
   if (!ok) return end("");
   const std::lock_guard lock(mutex_);
   outbox_bytes_ -= outbox_.front().ByteSizeLong();
@@ -150,7 +145,7 @@ void ServerSession::OnWriteDone(bool ok) {
   start_writing();
 }
 
-void ServerSession::OnDone(const grpc::Status& status) {
+void ServerSession::stream_ended(const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) versions_differ_ = true;
   end("");
   std::shared_ptr<ServerSession> self;

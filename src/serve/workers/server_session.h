@@ -1,8 +1,6 @@
 // The server's end of a session with a worker: a stream with writes that do not block, watched for silence.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -12,17 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/sync.h"
 #include "heddle/serve/remote_devices.h"
 #include "heddle/serve/worker_security.h"
-#include "worker.grpc.pb.h"
+#include "worker_network.h"
 #include "worker_proof.h"
 
 namespace heddle {
 
-class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, worker::FromWorker>,
-                            public std::enable_shared_from_this<ServerSession> {
+class ServerSession final : public StreamListener, public std::enable_shared_from_this<ServerSession> {
  public:
-  // Called on gRPC's threads; must not block. `ended` is called exactly once, after the last `heard`. It must
+  // Called on the stream's threads; must not block. `ended` is called exactly once, after the last `heard`. It must
   // hand the session to another thread for destruction: with the process's last channel gRPC ends its threads,
   // and a thread that ends itself would use freed memory.
   struct Events {
@@ -31,8 +29,8 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   };
 
   // `id` is the caller's, not 0.
-  ServerSession(uint64_t id, const std::string& address, const WorkerSecurity& security,
-                size_t max_outbox_bytes, Events events);
+  ServerSession(uint64_t id, const std::string& address, WorkerNetwork& network,
+                const WorkerSecurity& security, size_t max_outbox_bytes, Events events);
   uint64_t id() const { return id_; }
   void begin(uint64_t epoch, double lease_s);
   // Messages to an ended session are dropped. The session ends when more than max_outbox_bytes wait. With a
@@ -47,9 +45,9 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   bool keep(const worker::Output& piece);
   std::vector<RemotePayload> take_outputs(uint64_t attempt);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
+  void read_done(bool ok) override;
+  void write_done(bool ok) override;
+  void stream_ended(const grpc::Status& status) override;
 
  private:
   void start_writing();  // with the lock
@@ -60,8 +58,7 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   const uint64_t id_;
   const size_t max_outbox_bytes_;
   const Events events_;
-  const std::unique_ptr<worker::Worker::Stub> stub_;
-  grpc::ClientContext context_;
+  const std::unique_ptr<SessionCall> stream_;
   worker::FromWorker incoming_;
   // Of the reading side.
   CallerProof proof_;
@@ -73,14 +70,14 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   std::map<uint64_t, std::vector<std::shared_ptr<std::string>>> outputs_;  // [attempt][row]
   size_t output_bytes_ = 0;
 
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;  // guards what follows
   std::deque<worker::ToWorker> outbox_;
   std::deque<worker::ToWorker> held_;  // messages that wait for the worker's proof
   size_t outbox_bytes_ = 0;            // of both
   bool writing_ = false, ended_ = false;
   bool trusted_;  // proven_, for other threads
   std::string reason_;
-  std::shared_ptr<ServerSession> self_;  // until OnDone()
+  std::shared_ptr<ServerSession> self_;  // until stream_ended()
 };
 
 }  // namespace heddle

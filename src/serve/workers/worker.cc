@@ -3,9 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <thread>
 #include <utility>
 
 #include "heddle/base/json.h"
@@ -17,38 +14,43 @@
 namespace heddle {
 namespace {
 
+constexpr int64_t kDrainLook_ns = 2'000'000;
+
 // A feature map that comes from another worker.
-class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply> {
+class FeatureReader final : public StreamListener {
  public:
-  explicit FeatureReader(WorkerResources& resources)
-      : resources_(resources), proof_({resources.token, kFeatureCall, resources.address}) {
-    StartRead(&chunk_);
+  FeatureReader(WorkerResources& resources, std::unique_ptr<CalledFeature> stream)
+      : stream_(std::move(stream)),
+        resources_(resources),
+        proof_({resources.token, kFeatureCall, resources.address}) {
+    stream_->start(*this);
+    stream_->read(&chunk_);
   }
 
-  void OnReadDone(bool ok) override {
+  void read_done(bool ok) override {
     if (!ok) return complete();
     if (!std::exchange(begun_, true) && !works_with(chunk_.version()))
-      return Finish(
+      return stream_->finish(
           {grpc::StatusCode::UNIMPLEMENTED, version_refusal("the sender", chunk_.version(), "the receiver")});
     if (chunk_.has_hello() && !challenged_) {
       challenged_ = true;
       *reply_.mutable_challenge() = proof_.answer(chunk_.hello());
-      return StartWrite(&reply_);
+      return stream_->write(&reply_);
     }
-    if (!proven_ && !proof_.accepts(chunk_.proof())) return Finish(no_token());
+    if (!proven_ && !proof_.accepts(chunk_.proof())) return stream_->finish(no_token());
     proven_ = true;
     if (!intake_.take(chunk_))
       return refuse("the feature map is too large, or differs from what was announced");
-    StartRead(&chunk_);
+    stream_->read(&chunk_);
   }
-  void OnWriteDone(bool ok) override {
+  void write_done(bool ok) override {
     if (!ok) return refuse("the sender disconnected");
-    StartRead(&chunk_);
+    stream_->read(&chunk_);
   }
-  void OnDone() override { delete this; }
+  void stream_ended(const grpc::Status&) override { delete this; }
 
  private:
-  void refuse(const char* why) { Finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
+  void refuse(const char* why) { stream_->finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
   void complete() {
     if (!intake_.complete()) return refuse("the feature map ends early");
     ++resources_.maps_received;
@@ -56,9 +58,10 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
     reply_.Clear();
     reply_.set_bytes(intake_.bytes());
     resources_.maps.put(intake_.batch(), intake_.device(), intake_.map());
-    StartWriteAndFinish(&reply_, {}, grpc::Status::OK);
+    stream_->finish(grpc::Status::OK, &reply_);
   }
 
+  const std::unique_ptr<CalledFeature> stream_;
   WorkerResources& resources_;
   CalledProof proof_;
   bool begun_ = false, challenged_ = false, proven_ = false;
@@ -67,20 +70,18 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
   FeatureIntake intake_;
 };
 
-class WorkerCalls final : public worker::Worker::CallbackService {
+class WorkerCalls final : public WorkerCalled {
  public:
   explicit WorkerCalls(WorkerResources& resources) : resources_(resources) {}
 
-  grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
-      grpc::CallbackServerContext*) override {
-    const auto session = std::make_shared<WorkerSession>(resources_);
+  void session(std::unique_ptr<CalledSession> stream) override {
+    const auto session = std::make_shared<WorkerSession>(resources_, std::move(stream));
     session->admit = [this](WorkerSession& s) { return admit(s); };
     session->begin();
-    return session.get();
   }
-  grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply>* Feature(
-      grpc::CallbackServerContext*) override {
-    return new FeatureReader(resources_);
+  // It destroys itself when its stream has ended.
+  void feature(std::unique_ptr<CalledFeature> stream) override {
+    new FeatureReader(resources_, std::move(stream));
   }
 
   std::shared_ptr<WorkerSession> current() const {
@@ -89,13 +90,16 @@ class WorkerCalls final : public worker::Worker::CallbackService {
   }
 
  private:
-  // The newest server has the worker. Whatever runs for the one before is forgotten.
+  // The newest server has the worker. Whatever runs for the one before is forgotten. A server that was replaced as the
+  // leader comes too late, even when the new one has no session yet.
   bool admit(WorkerSession& next) {
     std::shared_ptr<WorkerSession> old;
     {
       const std::lock_guard lock(mutex_);
+      if (term_of(next.epoch()) < newest_term_) return false;
       if (current_ && current_->open() && !current_->is_silent() && current_->epoch() >= next.epoch())
         return false;
+      newest_term_ = term_of(next.epoch());
       old = std::move(current_);
       current_ = next.shared_from_this();
     }
@@ -108,8 +112,9 @@ class WorkerCalls final : public worker::Worker::CallbackService {
   }
 
   WorkerResources& resources_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<WorkerSession> current_;
+  uint64_t newest_term_ = 0;  // of all sessions so far
 };
 
 class WorkerProcess final : public Worker {
@@ -128,35 +133,40 @@ class WorkerProcess final : public Worker {
       // A bus that is not there needs no telling.
       (void)announcer_.withdraw(options_.name).ok();
     }
-    if (listener_.server) {
+    if (listener_) {
       if (const auto session = calls_.current())
         session->end({grpc::StatusCode::UNAVAILABLE, "the worker is stopping"});
-      listener_.server->Shutdown(std::chrono::system_clock::now());
-      listener_.server->Wait();
+      listener_->stop();
     }
     resources_.devices.forget_all();
     resources_.sender.forget_all();
   }
 
   Status open() {
-    grpc::ServerBuilder builder;
-    builder.SetMaxReceiveMessageSize(16 << 20);
-    ask_silent_callers(builder);
-    HEDDLE_ASSIGN_OR_RETURN(listener_, grpc_listen(builder, options_.host, options_.port,
-                                                   options_.security.tls, calls_, "servers"));
+    HEDDLE_ASSIGN_OR_RETURN(
+        listener_, resources_.network->listen(options_.host, options_.port, options_.security, calls_));
     WorkerEntry entry;
     entry.name = options_.name;
     entry.address = resources_.address =
-        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, listener_.port);
+        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, listener_->port());
     entry.pid = ::getpid();
-    entry.incarnation = std::to_string(entry.pid) + "-" +
-                        std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
+    entry.incarnation = std::to_string(entry.pid) + "-" + std::to_string(wall_ns());
     entry.devices = options_.devices;
-    announcing_ = std::thread([this, text = worker_entry_text(entry)] { announce(text); });
+    announcing_ = Thread([this, text = worker_entry_text(entry)] { announce(text); });
     return {};
   }
 
-  int port() const override { return listener_.port; }
+  void drain(double seconds) override {
+    resources_.leaving = true;
+    const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
+    while (live_now() < until) {
+      const auto session = calls_.current();
+      if (!session || !session->open() || (session->idle() && resources_.maps.size() == 0)) return;
+      sleep_ns(kDrainLook_ns);
+    }
+  }
+
+  int port() const override { return listener_->port(); }
 
   WorkerCounters counters() const override {
     WorkerCounters c;
@@ -166,6 +176,7 @@ class WorkerProcess final : public Worker {
     c.maps_sent = resources_.maps_sent;
     c.maps_received = resources_.maps_received;
     c.map_bytes_received = resources_.map_bytes_received;
+    c.maps_kept = resources_.maps.size();
     const auto session = calls_.current();
     c.connected = session && session->open();
     const std::lock_guard lock(mutex_);
@@ -184,7 +195,7 @@ class WorkerProcess final : public Worker {
         session->end({grpc::StatusCode::DEADLINE_EXCEEDED, "the server was silent for two leases"});
       lock.lock();
       announcement_error_ = status.ok() ? "" : status.error().to_string();
-      if (!quit_) changed_.wait_for(lock, std::chrono::duration<double>(announcer_.lease_s() / 4));
+      if (!quit_) changed_.wait_for(lock, ns_from_us(announcer_.lease_s() / 4 * 1e6));
     }
   }
 
@@ -192,12 +203,12 @@ class WorkerProcess final : public Worker {
   Announcer& announcer_;
   WorkerResources resources_;
   WorkerCalls calls_;
-  GrpcListener listener_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  std::unique_ptr<WorkerListener> listener_;
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
   std::string announcement_error_;
   bool quit_ = false;
-  std::thread announcing_;
+  Thread announcing_;
 };
 
 }  // namespace

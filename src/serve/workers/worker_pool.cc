@@ -1,7 +1,6 @@
 #include "heddle/serve/worker_pool.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "bus_worker_pool.h"
 #include "lease_table.h"
@@ -10,6 +9,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kInputPieceBytes = size_t{1} << 20;
+constexpr TimeNs kLook = 50 * 1000 * kNsPerUs;  // whether the wait was cancelled
 
 // What a plane holds of the pool.
 class PoolHandle final : public RemoteDevices {
@@ -33,8 +33,10 @@ class PoolHandle final : public RemoteDevices {
 }  // namespace
 
 BusWorkerPool::BusWorkerPool(std::shared_ptr<WorkerBus> bus, const WorkerPoolOptions& options)
-    : bus_(std::move(bus)), options_(options) {
-  thread_ = std::thread([this] { work(); });
+    : bus_(std::move(bus)),
+      options_(options),
+      network_(options.network ? options.network : grpc_worker_network()) {
+  thread_ = Thread([this] { work(); });
   bus_->watch([this](const BusEntry& entry) { post([this, entry] { seen(entry); }); });
 }
 
@@ -75,8 +77,7 @@ std::shared_ptr<RemoteDevices> BusWorkerPool::open(const Fleet& fleet, const Dep
     return true;
   };
   std::unique_lock lock(mutex_);
-  while (!ready() && live_now() < until && !cancel.cancelled())
-    changed_.wait_for(lock, std::chrono::milliseconds(50));
+  while (!ready() && live_now() < until && !cancel.cancelled()) changed_.wait_for(lock, kLook);
   lock.unlock();
   return std::make_shared<PoolHandle>(*this, view);
 }

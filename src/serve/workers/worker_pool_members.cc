@@ -1,6 +1,5 @@
 // How workers come, are watched and go.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "bus_worker_pool.h"
@@ -31,7 +30,7 @@ void BusWorkerPool::work() {
       continue;
     }
     if (live_now() < next) {
-      changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next)));
+      changed_.wait_until(lock, next);
       continue;
     }
     next = live_now() + step;
@@ -94,7 +93,7 @@ void BusWorkerPool::seen(const BusEntry& event) {
     --open_sessions_;
     changed_.notify_all();
   };
-  fresh = std::make_shared<ServerSession>(++sessions_, entry->address, options_.security,
+  fresh = std::make_shared<ServerSession>(++sessions_, entry->address, *network_, options_.security,
                                           options_.max_outbox_bytes, std::move(events));
   {
     const std::lock_guard lock(mutex_);
@@ -104,8 +103,9 @@ void BusWorkerPool::seen(const BusEntry& event) {
     ++m.sessions;
     ++open_sessions_;
   }
-  const auto epoch = std::chrono::system_clock::now().time_since_epoch().count();
-  fresh->begin(static_cast<uint64_t>(epoch), options_.lease_s);
+  const uint64_t epoch =
+      options_.term > 0 ? epoch_of(options_.term, sessions_) : static_cast<uint64_t>(wall_ns());
+  fresh->begin(epoch, options_.lease_s);
   ping(*fresh);
 }
 

@@ -37,7 +37,8 @@ void WorkerSession::begin() {
     const std::lock_guard lock(mutex_);
     self_ = shared_from_this();
   }
-  StartRead(&incoming_);
+  stream_->start(*this);
+  stream_->read(&incoming_);
 }
 
 void WorkerSession::end(const grpc::Status& status) {
@@ -45,30 +46,35 @@ void WorkerSession::end(const grpc::Status& status) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   ended_ = true;
-  Finish(status);
+  stream_->finish(status);
+}
+
+bool WorkerSession::idle() const {
+  const std::lock_guard lock(mutex_);
+  return under_way_.empty() && outbox_.empty();
 }
 
 bool WorkerSession::is_silent() const { return live_now() - heard_ns_ > patience_ns_; }
 
-void WorkerSession::OnReadDone(bool ok) {
+void WorkerSession::read_done(bool ok) {
   if (!ok) return end(grpc::Status::OK);  // the server has closed it, or is gone
   heard_ns_ = live_now();
   grpc::Status refusal;
   if (!take(incoming_, refusal)) return end(refusal);
   const std::lock_guard lock(mutex_);
-  if (!ended_) StartRead(&incoming_);
+  if (!ended_) stream_->read(&incoming_);
 }
 
-void WorkerSession::OnWriteDone(bool ok) {
+void WorkerSession::write_done(bool ok) {
   if (!ok) return end(grpc::Status::OK);
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   outbox_.pop_front();
   writing_ = !outbox_.empty();
-  if (writing_) StartWrite(&outbox_.front());
+  if (writing_) stream_->write(&outbox_.front());
 }
 
-void WorkerSession::OnDone() {
+void WorkerSession::stream_ended(const grpc::Status&) {
   std::shared_ptr<WorkerSession> self;
   const std::lock_guard lock(mutex_);
   open_ = false;
@@ -83,7 +89,7 @@ void WorkerSession::send(worker::FromWorker message) {
   outbox_.push_back(std::move(message));
   if (writing_) return;
   writing_ = true;
-  StartWrite(&outbox_.front());
+  stream_->write(&outbox_.front());
 }
 
 void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
@@ -96,6 +102,8 @@ void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured,
   d.set_error(error);
   for (const uint64_t digest : digests) d.add_digests(digest);
   send(std::move(message));
+  const std::lock_guard lock(mutex_);
+  under_way_.erase(attempt);
 }
 
 // Handles the messages before the session is open.
@@ -255,6 +263,12 @@ std::optional<WorkerSession::DeviceRole> WorkerSession::role(uint64_t generation
 }
 
 void WorkerSession::run(const worker::Run& run) {
+  if (resources_.leaving) {
+    take_inputs(run.attempt());
+    resources_.maps.take(run.batch(), run.device());
+    return done(run.attempt(), run.generation(), 0, "the worker is stopping");
+  }
+  begin_step(run.attempt());
   const auto found = role(run.generation(), run.device());
   if (!found || run.rows() == 0 || run.rows() > static_cast<uint32_t>(kMaxFleetBatch) ||
       run.expected_ns() <= 0 || run.expected_ns() > kLongestRun) {
@@ -264,6 +278,11 @@ void WorkerSession::run(const worker::Run& run) {
   }
   if (found->part.device) return compute(run, found->role, found->part);
   run_timed(run, found->role);
+}
+
+void WorkerSession::begin_step(uint64_t attempt) {
+  const std::lock_guard lock(mutex_);
+  under_way_.insert(attempt);
 }
 
 void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) {
@@ -359,6 +378,7 @@ void WorkerSession::send_outputs(uint64_t attempt, const std::vector<PartRow>& r
 
 void WorkerSession::transfer(const worker::Transfer& transfer) {
   const uint64_t attempt = transfer.attempt(), generation = transfer.generation();
+  begin_step(attempt);
   const auto map = resources_.maps.get(transfer.batch(), transfer.source());
   if (!map) return done(attempt, generation, 0, "the batch's feature map is not here");
   if (transfer.address() == resources_.address) {

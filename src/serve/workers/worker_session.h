@@ -1,23 +1,23 @@
 // The worker's end of a server's session: what the server asks for, carried out on this worker's devices.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "feature_maps.h"
+#include "heddle/base/sync.h"
 #include "heddle/serve/worker.h"
 #include "machine/part_devices.h"
 #include "plane/timed_devices.h"
 #include "protocol_version.h"
-#include "worker.grpc.pb.h"
+#include "worker_network.h"
 #include "worker_proof.h"
 
 namespace heddle {
@@ -29,40 +29,46 @@ struct WorkerResources {
         devices(options.slowdown),
         token(options.security.token),
         share_cores(options.share_cores),
-        sender(options.security),
+        network(options.network ? options.network : grpc_worker_network()),
+        sender(*network, options.security),
         computing({options.device_names, options.models, options.slowdown}) {}
   const std::string name;
   TimedDevices devices;
   const std::string token;
   const bool share_cores;
   FeatureMaps maps;
+  const std::shared_ptr<WorkerNetwork> network;
   FeatureSender sender;
   PartDevices computing;  // destroyed before the maps that its runs write to
   RareErrors errors;
-  std::string address;  // the worker's own, as other processes know it
+  std::string address;               // the worker's own, as other processes know it
+  std::atomic<bool> leaving{false};  // runs that have not begun are refused
   std::atomic<uint64_t> sessions{0}, runs{0}, rows{0}, maps_sent{0}, maps_received{0}, map_bytes_received{0};
 };
 
-class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>,
-                            public std::enable_shared_from_this<WorkerSession> {
+class WorkerSession final : public StreamListener, public std::enable_shared_from_this<WorkerSession> {
  public:
-  explicit WorkerSession(WorkerResources& resources)
-      : resources_(resources), proof_({resources.token, kSessionCall, resources.address}) {}
+  WorkerSession(WorkerResources& resources, std::unique_ptr<CalledSession> stream)
+      : stream_(std::move(stream)),
+        resources_(resources),
+        proof_({resources.token, kSessionCall, resources.address}) {}
 
-  // Begins to read. The session keeps itself alive until OnDone().
+  // Begins to read. The session keeps itself alive until stream_ended().
   void begin();
   // Work in progress goes on; admit() of the next session drops it.
   void end(const grpc::Status& status);
   bool open() const { return open_; }
+  // True when nothing runs, travels or waits to be sent.
+  bool idle() const;
   uint64_t epoch() const { return epoch_; }
   // True after two leases without a message of the server, which then counts as lost.
   bool is_silent() const;
   // Called once, after the handshake: false refuses the server.
   std::function<bool(WorkerSession&)> admit;
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone() override;
+  void read_done(bool ok) override;
+  void write_done(bool ok) override;
+  void stream_ended(const grpc::Status& status) override;
 
  private:
   bool take(const worker::ToWorker& message, grpc::Status& refusal);
@@ -80,12 +86,14 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
     PartRole part;  // of one that computes
   };
   std::optional<DeviceRole> role(uint64_t generation, uint32_t device);
+  void begin_step(uint64_t attempt);
   void add_running(worker::Pong& pong);
   void send(worker::FromWorker message);
   void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
   void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
             const std::vector<uint64_t>& digests = {});
 
+  const std::unique_ptr<CalledSession> stream_;
   WorkerResources& resources_;
   worker::ToWorker incoming_;
   // The inputs of a batch's requests that have arrived, by row.
@@ -105,11 +113,12 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
   std::atomic<int64_t> heard_ns_{0}, patience_ns_{0};
   std::atomic<bool> open_{false};
 
-  std::mutex mutex_;                                          // guards what follows
+  mutable Mutex mutex_;                                       // guards what follows
+  std::set<uint64_t> under_way_;                              // attempts
   std::map<uint64_t, std::map<uint32_t, DeviceRole>> roles_;  // [generation][device]
   std::deque<worker::FromWorker> outbox_;
   bool answered_ = false, writing_ = false, ended_ = false;
-  std::shared_ptr<WorkerSession> self_;  // until OnDone()
+  std::shared_ptr<WorkerSession> self_;  // until stream_ended()
 };
 
 }  // namespace heddle

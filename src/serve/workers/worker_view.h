@@ -4,10 +4,10 @@
 
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "heddle/base/sync.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/serve/remote_devices.h"
 #include "server_session.h"
@@ -64,7 +64,7 @@ class WorkerView {
   std::vector<std::string> refused;  // [virtual device] why that session does not load it; empty: it may
 
  private:
-  std::shared_mutex listener_mutex_;
+  SharedMutex listener_mutex_;
   RemoteListener* listener_ = nullptr;
 };
 

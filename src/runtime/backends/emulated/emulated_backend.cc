@@ -22,10 +22,15 @@ class EmulatedSegment final : public CompiledSegment {
 
 class EmulatedDevice final : public RuntimeDevice {
  public:
+  explicit EmulatedDevice(DType border) : border_(border) {}
   Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int) override {
     return std::unique_ptr<CompiledSegment>(std::make_unique<EmulatedSegment>(spec.cost_us));
   }
   bool moves_data() const override { return false; }
+  DType border_type() const override { return border_; }
+
+ private:
+  DType border_;
 };
 
 class EmulatedBackend final : public Backend {
@@ -36,8 +41,13 @@ class EmulatedBackend final : public Backend {
   Result<std::vector<Precision>> precisions(const Device&) const override {
     return std::vector{Precision::kF32, Precision::kTf32, Precision::kBf16, Precision::kFp16};
   }
-  Result<std::unique_ptr<RuntimeDevice>> open(const Device&) override {
-    return std::unique_ptr<RuntimeDevice>(std::make_unique<EmulatedDevice>());
+  DType border_type(const Device& device) const override {
+    return device.precision == Precision::kBf16   ? DType::kBF16
+           : device.precision == Precision::kFp16 ? DType::kF16
+                                                  : DType::kF32;
+  }
+  Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
+    return std::unique_ptr<RuntimeDevice>(std::make_unique<EmulatedDevice>(border_type(device)));
   }
 };
 

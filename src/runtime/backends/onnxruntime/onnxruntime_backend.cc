@@ -11,7 +11,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/graph/model.h"
 #include "heddle/graph/onnx_cut.h"
-#include "onnxruntime_session.h"
+#include "heddle/graph/onnxruntime_session.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -34,35 +34,12 @@ const Tensor* sized_output_of(const Model& model, OpId op) {
   return nullptr;
 }
 
-// Empty if one thread does all the work, or any core may.
-std::string thread_affinities(const std::vector<int>& cores) {
-  std::string entry, list;
-  // The library counts processors from 1.
-  for (const int core : cores) entry += (entry.empty() ? "" : ",") + std::to_string(core + 1);
-  for (size_t thread = 1; thread < cores.size(); ++thread) list += (list.empty() ? "" : ";") + entry;
-  return list;
-}
-
-Status configure(const Api& api, onnxruntime::SessionOptions* options, const Device& device) {
-  HEDDLE_RETURN_IF_ERROR(checked(api, api.set_inter_op_threads(options, 1), "setting threads"));
-  if (device.cores.empty()) return {};
-  const int threads = static_cast<int>(device.cores.size());
-  HEDDLE_RETURN_IF_ERROR(checked(api, api.set_intra_op_threads(options, threads), "setting threads"));
-  if (threads == 1) return {};
-  HEDDLE_RETURN_IF_ERROR(
-      checked(api, api.set_entry(options, "session.force_spinning_stop", "1"), "setting threads"));
-  return checked(
-      api,
-      api.set_entry(options, "session.intra_op_thread_affinities", thread_affinities(device.cores).c_str()),
-      "setting threads");
-}
-
 // `trial`: only to learn whether the library can run the nodes.
 Result<SessionPtr> make_session(const Api& api, const std::string& bytes, const Device& device, bool trial) {
   return onnxruntime::open_session(
       api,
       [&](onnxruntime::SessionOptions* options) -> Status {
-        if (!trial) return configure(api, options, device);
+        if (!trial) return onnxruntime::use_cores(api, options, device.cores);
         HEDDLE_RETURN_IF_ERROR(checked(api, api.set_intra_op_threads(options, 1), "setting threads"));
         return checked(api, api.set_optimization(options, kNoOptimization), "setting options");
       },

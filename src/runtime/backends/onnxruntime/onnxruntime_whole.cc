@@ -10,7 +10,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/own_cores.h"
 #include "heddle/graph/model.h"
-#include "onnxruntime_session.h"
+#include "heddle/graph/onnxruntime_session.h"
 #include "run/whole_engine.h"
 
 namespace heddle {
@@ -123,28 +123,16 @@ class OnnxRuntimeWhole final : public WholeEngine {
   }
 
   Result<TensorValue> copy_of(onnxruntime::Value* value) const {
-    int is_tensor = 0;
-    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.is_tensor(value, &is_tensor), "reading an output"));
-    if (is_tensor == 0) return unsupported("an output of ONNX Runtime is no tensor");
-    onnxruntime::ShapeInfo* info = nullptr;
-    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.shape_info(value, &info), "reading an output"));
-    int type = 0;
-    size_t rank = 0;
-    Status read = checked(api_, api_.element_type(info, &type), "reading an output");
-    if (read.ok()) read = checked(api_, api_.rank(info, &rank), "reading an output");
-    Shape shape(rank, 0);
-    if (read.ok()) read = checked(api_, api_.shape(info, shape.data(), rank), "reading an output");
-    api_.release_shape_info(info);
-    HEDDLE_RETURN_IF_ERROR(std::move(read));
-    void* data = nullptr;
-    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.data(value, &data), "reading an output"));
+    HEDDLE_ASSIGN_OR_RETURN(const auto tensor, onnxruntime::tensor_info(api_, value));
+    if (tensor.type == 0) return unsupported("an output of ONNX Runtime is no tensor");
     for (const auto& [dtype, number] : kElementTypes) {
-      if (number != type) continue;
-      HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(dtype, shape));
-      std::memcpy(copy.data.get(), data, static_cast<size_t>(copy.bytes));
+      if (number != tensor.type) continue;
+      HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(dtype, tensor.shape));
+      std::memcpy(copy.data.get(), tensor.data, static_cast<size_t>(copy.bytes));
       return copy;
     }
-    return unsupported("an output of ONNX Runtime has the unknown element type " + std::to_string(type));
+    return unsupported("an output of ONNX Runtime has the unknown element type " +
+                       std::to_string(tensor.type));
   }
 
   const Api& api_;

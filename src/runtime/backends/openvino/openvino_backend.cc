@@ -6,7 +6,10 @@
 // inherit the affinity of the thread that first needed them. Compilation happens on an unbound thread, so
 // they may use all of the process's cores. The scheduler puts them on the idle ones, which are the cores that
 // the plan gave to this device.
+#include <algorithm>
 #include <memory>
+#include <openvino/core/model.hpp>
+#include <openvino/core/preprocess/pre_post_process.hpp>
 #include <openvino/core/version.hpp>
 #include <sstream>
 
@@ -50,9 +53,46 @@ uint64_t cache_key(const SegmentSpec& spec, const Device& device) {
   for (const OpId op : spec.finest_ops) hasher.number(static_cast<uint64_t>(op.value));
   for (const auto* list : {&spec.inputs, &spec.outputs}) {
     hasher.number(list->size());
-    for (const SegmentTensor& tensor : *list) hasher.text(tensor.name);
+    for (const SegmentTensor& tensor : *list) {
+      hasher.text(tensor.name);
+      if (tensor.dtype == DType::kBF16 || tensor.dtype == DType::kF16) hasher.text(dtype_name(tensor.dtype));
+    }
   }
   return hasher.value();
+}
+
+// Parts that ONNX Runtime computes, which OpenVINO cannot write to a file.
+bool has_regions(const ov::Model& model) {
+  const auto ops = model.get_ops();
+  return std::ranges::any_of(
+      ops, [](const auto& op) { return op->get_type_name() == std::string_view("OnnxRegion"); });
+}
+
+// Lets the cut model take and return float32 tensors in the types that the spec has for them. Throws what OpenVINO
+// throws.
+void set_border_types(SegmentCut& cut, const SegmentSpec& spec) {
+  ov::Model& model = *cut.part.model;
+  ov::preprocess::PrePostProcessor casts(cut.part.model);
+  bool any = false;
+  const auto cast = [&](const ov::Output<ov::Node>& port, DType wanted, auto& tensor) {
+    if (port.get_element_type() != ov::element::f32 || wanted == DType::kF32) return;
+    tensor.set_element_type(openvino::element_of(wanted));
+    any = true;
+  };
+  for (size_t i = 0; i < cut.inputs.size(); ++i)
+    cast(model.input(i), spec.inputs[static_cast<size_t>(cut.inputs[i])].dtype, casts.input(i).tensor());
+  for (size_t i = 0; i < cut.outputs.size(); ++i) {
+    if (cut.outputs[i] >= 0)
+      cast(model.output(i), spec.outputs[static_cast<size_t>(cut.outputs[i])].dtype,
+           casts.output(i).tensor());
+  }
+  if (any) cut.part.model = casts.build();
+}
+
+// The CPU keeps feature maps in its type anyway: a float32 tensor at a border costs two casts and twice the bytes.
+DType border_type_of(const Device& device) {
+  if (openvino::device_name(device) != "CPU") return DType::kF32;
+  return openvino::dtype_of(openvino::element_of(device.precision)).value_or(DType::kF32);
 }
 
 struct CachePlace {
@@ -109,8 +149,7 @@ class OpenVinoSegment final : public CompiledSegment {
 
   Status run(int slot) override {
     try {
-      requests_[static_cast<size_t>(slot)].infer();
-      return {};
+      return openvino::infer(requests_[static_cast<size_t>(slot)]);
     } catch (...) {
       return current_error("running");
     }
@@ -143,8 +182,10 @@ class OpenVinoDevice final : public RuntimeDevice {
       if (auto cached = from_cache(spec, slots, place, begin)) return cached;
     }
     HEDDLE_ASSIGN_OR_RETURN(SegmentCut cut, cut_segment(spec, device_.name));
+    if (has_regions(*cut.part.model)) place.cache = nullptr;
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     try {
+      set_border_types(cut, spec);
       ov::CompiledModel compiled = openvino::core().compile_model(
           cut.part.model, openvino::device_name(device_), openvino::latency_config(device_, spec.callers));
       HEDDLE_RETURN_IF_ERROR(check_type(compiled, spec.name));
@@ -160,6 +201,7 @@ class OpenVinoDevice final : public RuntimeDevice {
   // The streams of one compiled model read the same weights. Other devices' drivers choose for themselves.
   bool shares_segments() const override { return openvino::device_name(device_) == "CPU"; }
   std::vector<int> worker_cores() const override { return device_.cores; }
+  DType border_type() const override { return border_type_of(device_); }
 
  private:
   static std::unique_ptr<CompiledSegment> finished(std::unique_ptr<OpenVinoSegment> segment, int slots) {
@@ -219,6 +261,8 @@ class OpenVinoBackend final : public Backend {
       return current_error("asking for the types of " + openvino::device_name(device));
     }
   }
+
+  DType border_type(const Device& device) const override { return border_type_of(device); }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
     const std::string wanted = openvino::device_name(device);

@@ -51,7 +51,7 @@ Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions
     ov::InferRequest request = compiled.create_infer_request();
     HEDDLE_ASSIGN_OR_RETURN(const auto values, make_inputs(*problem.graph, inputs));
     HEDDLE_RETURN_IF_ERROR(openvino::copy_inputs(request, values));
-    request.infer();
+    HEDDLE_RETURN_IF_ERROR(openvino::infer(request));
     const int64_t end = now_ns();
     result.run_us = static_cast<double>(end - compiled_ns) / 1000;
     result.first_output_us = static_cast<double>(end - begin) / 1000;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "heddle/cluster/discover.h"
+#include "heddle/graph/region_faults.h"
 #include "heddle/runtime/backend.h"
 
 namespace heddle::openvino {
@@ -104,14 +105,19 @@ std::optional<DType> dtype_of(const ov::element::Type& type) {
   return std::nullopt;
 }
 
-Result<ov::Tensor> wrap(const TensorView& view) {
+ov::element::Type element_of(DType dtype) {
   for (const TypePair& pair : kTypes) {
-    if (pair.ours != view.dtype) continue;
-    const ov::Shape shape(view.shape.begin(), view.shape.end());
-    return ov::Tensor(ov::element::Type(pair.theirs), shape, view.data);
+    if (pair.ours == dtype) return pair.theirs;
   }
-  return Error(Code::kUnsupported,
-               std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
+  return ov::element::dynamic;
+}
+
+Result<ov::Tensor> wrap(const TensorView& view) {
+  const ov::element::Type type = element_of(view.dtype);
+  if (type == ov::element::dynamic)
+    return Error(Code::kUnsupported,
+                 std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
+  return ov::Tensor(type, ov::Shape(view.shape.begin(), view.shape.end()), view.data);
 }
 
 std::vector<std::string> other_devices() {
@@ -122,6 +128,12 @@ std::vector<std::string> other_devices() {
   } catch (...) {
     return {};  // a device whose driver fails counts as absent
   }
+}
+
+Status infer(ov::InferRequest& request) {
+  const RegionFaults faults;
+  request.infer();
+  return faults.status();
 }
 
 Status copy_inputs(ov::InferRequest& request, std::span<const TensorValue> values) {

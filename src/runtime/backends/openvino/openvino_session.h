@@ -31,7 +31,11 @@ ov::AnyMap latency_config(const Device& device, int callers);
 ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, std::optional<Precision> precision);
 std::string device_name(const Device& device);  // OpenVINO's name of the device
 
+// Runs it. Throws, or gives the error of a region (RegionFaults).
+Status infer(ov::InferRequest& request);
+
 std::optional<DType> dtype_of(const ov::element::Type& type);
+ov::element::Type element_of(DType dtype);  // dynamic if OpenVINO has no such type
 Result<ov::Tensor> wrap(const TensorView& view);
 // Copies the values into the request's own input tensors.
 Status copy_inputs(ov::InferRequest& request, std::span<const TensorValue> values);

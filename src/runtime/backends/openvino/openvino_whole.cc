@@ -76,8 +76,7 @@ class OpenVinoWhole final : public WholeEngine {
 
   Status infer() override {
     try {
-      requests_.front().infer();
-      return {};
+      return openvino::infer(requests_.front());
     } catch (...) {
       return current_error("running the whole model");
     }
@@ -147,7 +146,7 @@ Result<std::vector<std::vector<TensorValue>>> unsplit_outputs(
     ov::InferRequest request = compiled.create_infer_request();
     for (const auto& inputs : samples) {
       HEDDLE_RETURN_IF_ERROR(openvino::copy_inputs(request, inputs));
-      request.infer();
+      HEDDLE_RETURN_IF_ERROR(openvino::infer(request));
       HEDDLE_ASSIGN_OR_RETURN(auto outputs, outputs_of(request));
       all.push_back(std::move(outputs));
     }

@@ -26,6 +26,7 @@ struct BenchRow {
   std::vector<Incumbent> trajectory;  // in some unit; empty where none was recorded
   double best_known = 0;              // in the same: what the primal integral is measured from
   double horizon_s = 0;               // until when it is
+  bool fails = false;                 // a contradiction was found: the verb ends with status 1
 
   void beside(std::string what, double its_value) {
     baseline = std::move(what);
@@ -46,8 +47,9 @@ struct BenchOptions {
   int64_t threads = 1;           // of planners that can use several
   double time_limit_s = 0;       // of each planner on each instance; 0: the suite's default
   std::string input, reference;  // folder with instances, file with other solvers' results
-  int64_t instances = 30;        // generated for each point of a figure
+  int64_t instances = 30;        // generated for each point of a figure, or by suite solvers in all
   bool each_instance = false;    // rows of single instances, too
+  std::string picture;           // ppipe: the SVG file that the part attainment draws; empty: none
 };
 
 struct BenchSuite {

@@ -47,8 +47,6 @@ class ProfileStore {
   ~ProfileStore();
   const std::string& path() const;
   Result<std::optional<ProfileRecord>> find(const ProfileKey& key) const;
-  // All batch sizes of one segment on one target at one share, ascending.
-  Result<std::vector<ProfileRecord>> find_batches(const ProfileKey& key) const;
   // All batch sizes and shares of one segment on one target, ascending by share, then by batch size.
   Result<std::vector<ProfileRecord>> find_segment(uint64_t signature, const std::string& target) const;
   // Replaces the record of the same key. An empty `taken_at` is set to now. Fails on impossible values.

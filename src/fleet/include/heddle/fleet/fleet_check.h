@@ -15,5 +15,8 @@ namespace heddle {
 std::vector<std::string> fleet_plan_problems(const Fleet& fleet, const FleetPlan& plan);
 // The first few problems as one kVerificationFailed error.
 Status check_fleet_plan(const Fleet& fleet, const FleetPlan& plan);
+// For a planner's own plan, with the best bound that is known: a plan that does not hold is kInternal. If it is beyond
+// the bound, the error names the bound and the files in the working directory that now have fleet and plan.
+Status check_planned(const Fleet& fleet, const FleetPlan& plan);
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "heddle/base/cancel.h"
 #include "heddle/base/status.h"
@@ -19,14 +20,17 @@ struct GoodputOptions {
   DispatchOptions dispatch;
   double attainment = .99;  // every model's required share of requests answered in time
   Traffic traffic;
+  // Recorded arrivals instead of `traffic`, the rates and `requests`: load 1 is as they come. Must outlive the search.
+  const std::vector<Arrival>* recorded = nullptr;
   double requests = 20000;  // approximate total of all models
   double precision = .01;   // relative, of the load
+  double at_least = 0;      // requests/s of all models: where the search begins; if they are missed, it ends
   uint64_t seed = 1;
   CancelToken cancel;
 };
 
 struct Goodput {
-  double per_s = 0;       // of all models; 0: even the lowest load misses the attainment
+  double per_s = 0;       // of all models; 0: the lowest load, or `at_least`, misses the attainment
   double attainment = 0;  // of the worst model at that load
 };
 

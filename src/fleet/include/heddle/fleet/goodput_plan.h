@@ -8,17 +8,26 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/fleet/goodput.h"
 
 namespace heddle {
 
+// Arrivals that a plan is for: generated, or recorded ones that must outlive the search.
+struct GoodputLoad {
+  Traffic traffic;
+  const std::vector<Arrival>* recorded = nullptr;
+};
+
 struct GoodputPlanOptions {
   FleetPlanOptions planning;  // objective max-min; its deadline is that of the whole search
   // Traffic, attainment, least requests of one simulation, first seed.
   GoodputOptions goodput = {.scheduler = SchedulerKind::kReservation, .precision = .002};
-  int seeds = 2;  // simulations of each candidate that is left after the first look
+  int seeds = 2;  // simulations of each candidate that is left after the first look; of recorded arrivals one
+  // Instead of goodput.traffic. With several, a candidate counts by the load of which it serves the fewest requests/s.
+  std::vector<GoodputLoad> loads;
 };
 
 struct GoodputPlan {

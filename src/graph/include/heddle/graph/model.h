@@ -72,7 +72,8 @@ class Model {
   // What the import assumed, a sentence each, for the user.
   const std::vector<std::string>& notes() const { return notes_; }
   // One op per OpenVINO node that does work; constants and constant-folded subgraphs are parameters. Nodes that
-  // exchange values without a fixed size are one op of the type Region.
+  // exchange values without a fixed size are one op of the type Region. Nodes of an .onnx file that OpenVINO does not
+  // convert are ops of the type OnnxRegion, which ONNX Runtime computes.
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
   // Model outputs whose size depends on data; the outputs of their shapes follow those of the file.
   const std::vector<SizedOutput>& sized_outputs() const { return sized_outputs_; }

@@ -115,8 +115,8 @@ struct PlanResult {
 };
 
 // The single entry point: validates the problem, refuses objectives, transfers and settings that the planner
-// does not support, runs it, evaluates and checks what it returns (a plan that fails the check, or a bound
-// above it, is an internal error) and adds the bound.
+// does not support, runs it, evaluates and checks what it returns (a plan that fails the check is an
+// internal error, and so is one below the bound: below_bound()) and adds the bound.
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options);
 // The second half of run_planner(), also for plans from elsewhere: adds to a planner's output timeline,

@@ -74,7 +74,7 @@ struct Explanation {
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
   std::optional<Robustness> robustness;
-  std::string precision_text;                // with a budget: what it decided
+  std::string precision_text;                // int8 of quantised models; with a budget: what it decided
   std::optional<TextTable> precision_units;  // with a budget: the units that it keeps in wider types
   std::shared_ptr<const Json> precision;
   std::vector<std::string> warnings;  // a requested device that gets nothing, estimated costs, ...

@@ -24,6 +24,12 @@ std::string agreement_text(const OutputError& error);
 std::string recheck_text(const Recheck& recheck);
 Json recheck_json(const Recheck& recheck);
 
+// Whether the measured time is further from the predicted one than predictions from a profile usually are.
+bool is_off(const RunRecord& run);
+// For such runs, from timing the segments again: whether the machine or the prediction is the cause.
+std::string off_because_text(const Recheck& recheck);
+Json off_because_json(const Recheck& recheck);
+
 std::string comparison_text(const Comparison& comparison, Objective objective);
 Json comparison_json(const Comparison& comparison);
 

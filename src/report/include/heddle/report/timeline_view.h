@@ -23,7 +23,7 @@ struct TimelineBar {
   double predicted_start_us = 0, predicted_finish_us = 0;
   std::optional<double> measured_start_us, measured_finish_us, measured_median_us;
   bool critical = false;  // on the predicted critical path
-  // Members of a stage run at once, so each is drawn in part `part` of `parts` of its track.
+  // Members of a stage run at once, and lanes share devices, so each is drawn in part `part` of `parts` of its track.
   int part = 0, parts = 1;
   std::vector<std::pair<std::string, std::string>>
       details;  // shown on hovering: ops, bytes, origin of the time, ...

@@ -93,6 +93,9 @@ class RuntimeDevice {
   virtual bool shares_segments() const { return false; }
   // False if no data moves; then no buffers are allocated.
   virtual bool moves_data() const { return true; }
+  // Backend::border_type() of the device that was opened. compile() finds the types of tensors in the spec, and casts
+  // are part of the segment.
+  virtual DType border_type() const { return DType::kF32; }
   // Cores that the worker thread must be bound to; empty: any.
   virtual std::vector<int> worker_cores() const { return {}; }
   // An accelerator has memory of its own: bind() gets addresses there, and run() returns when its work is
@@ -117,6 +120,8 @@ class Backend {
   virtual Result<std::vector<Precision>> precisions(const Device&) const {
     return std::vector{Precision::kF32};
   }
+  // The type in which float32 tensors pass between segments of devices that all say the same.
+  virtual DType border_type(const Device&) const { return DType::kF32; }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
   // GPUs of this machine that the backend can open; empty without a driver.
   virtual GpuTopology gpus() const { return {}; }

@@ -49,6 +49,11 @@ struct CalibrationOptions {
 // Invalid input, with the file and what was expected, if the folder's files are no samples of the model.
 Result<std::vector<std::vector<TensorValue>>> calibration_inputs(const Model& model,
                                                                  const CalibrationOptions& options);
+// The same for one of several models, which have inputs of their own: the folder `name` inside the options' folder has
+// precedence.
+Result<std::vector<std::vector<TensorValue>>> calibration_inputs(const Model& model,
+                                                                 CalibrationOptions options,
+                                                                 const std::string& name);
 
 struct RunOptions {
   int warmups = 3;
@@ -97,13 +102,15 @@ struct EngineComparison {
   Engine engine = Engine::kOpenVino;
   std::string absent;                    // why it was not timed; else empty
   double us = 0;                         // median over rounds, per request
+  double p95_us = 0;                     // latency objectives: of all its requests
   double ratio = 0;                      // median over rounds of ours / theirs; below 1: ours is faster
   double ratio_low = 0, ratio_high = 0;  // quartiles
   int requests = 1;                      // in flight: its own optimum (throughput)
   OutputError error;
 };
 struct Comparison {
-  double ours_us = 0;  // median over rounds, per request
+  double ours_us = 0;      // median over rounds, per request
+  double ours_p95_us = 0;  // latency objectives: of all requests
   int rounds = 0;
   std::vector<EngineComparison> engines;  // in the order asked for
 };

@@ -69,6 +69,9 @@ Result<std::unique_ptr<WorkerBus>> nats_bus(const std::string& url, const std::s
 Result<std::unique_ptr<Announcer>> registry_announcer(const std::string& address,
                                                       const WorkerSecurity& security = {});
 
+// Announces in all of these places, such as a server and its standby. At least one.
+std::unique_ptr<Announcer> several_announcers(std::vector<std::unique_ptr<Announcer>> announcers);
+
 // The gRPC side of a bus, for workers that are given the server's address.
 class WorkerRegistry {
  public:

@@ -49,6 +49,9 @@ struct FleetControlOptions {
   bool try_changes =
       false;  // and of those that were asked for, where the old plan could go on in the new fleet
   std::optional<Fleet> device_times;  // which timed devices take, by names; else the served fleet's own
+  // Keeps what a successor needs to go on, a JSON text for resume(), for each plan that is put to work; from the
+  // control's own thread. Null: nothing is kept.
+  std::function<Status(const std::string& state)> save;
   // Gets each change of plan and each decision on drift and trials, from the control's own thread.
   std::function<void(LogLevel, const std::string&)> log;
 };
@@ -58,6 +61,9 @@ class FleetControl {
   // Puts the plan to work in `service`, which must outlive this object. Errors: timed_generation()'s.
   static Result<std::unique_ptr<FleetControl>> create(InferService& service, const Fleet& fleet,
                                                       const FleetPlan& plan,
+                                                      const FleetControlOptions& options);
+  // The same with the fleet, the plan, corrected times, drained devices and changes that another server saved.
+  static Result<std::unique_ptr<FleetControl>> resume(InferService& service, const std::string& saved,
                                                       const FleetControlOptions& options);
   virtual ~FleetControl() = default;  // waits for a change that is under way
 

@@ -7,12 +7,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/base/sync.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/fleet/fleet_plan.h"
 #include "heddle/serve/infer_message.h"
@@ -127,17 +127,17 @@ class InferService {
   struct Call;
   struct Row;
   struct Record {
-    mutable std::mutex mutex;
+    mutable Mutex mutex;
     ModelStatisticsRecord record;
   };
   std::shared_ptr<Record> record_of(const std::string& model) const;
   Error no_model(const std::string& name) const;
 
-  mutable std::shared_mutex gate_;  // exclusive while the plane changes
+  mutable SharedMutex gate_;  // exclusive while the plane changes
   std::unique_ptr<Generation> current_;
   std::map<std::string, uint32_t> index_;  // of the current models
   std::vector<uint32_t> places_;           // [model]: its first one in the plane
-  mutable std::mutex records_mutex_;
+  mutable Mutex records_mutex_;
   mutable std::map<std::string, std::shared_ptr<Record>> records_;
   Repository repository_;
   std::function<Json()> more_status_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "heddle/base/status.h"
+#include "heddle/base/sync.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/fleet/outcome.h"
 #include "heddle/fleet/simulator.h"
@@ -21,7 +22,7 @@
 
 namespace heddle {
 
-TimeNs live_now();  // steady, ns
+inline TimeNs live_now() { return steady_ns(); }
 
 // One row of a request on its way through a plane. The plane owns no requests: they live until settled().
 struct LiveRequest {

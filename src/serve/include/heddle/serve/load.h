@@ -77,7 +77,10 @@ struct LoadOptions {
   // connection, opened as it is needed; by gRPC they share up to 8.
   size_t max_connections = 256;
   double timeout_s = 30;  // from when a request is due until it counts as lost
-  CancelToken cancel;     // sends nothing more, waits for what is under way
+  // HTTP: a request whose connection breaks, that is answered by 503 or not for twice its SLO is sent again after
+  // 50 ms, to the next of the target and these, until the timeout.
+  std::vector<LoadTarget> standbys;
+  CancelToken cancel;  // sends nothing more, waits for what is under way
   ProgressSink* progress = nullptr;
 };
 
@@ -92,7 +95,8 @@ struct LoadResult {
   uint64_t mismatched = 0;     // answers that carry another request's id, or are malformed: these fail, too
   DurationHistogram lateness;  // from due to sent
   uint64_t connections = 0;
-  double seconds = 0;  // from the first request due to the last answer
+  uint64_t resent = 0;  // requests, each as often as it was sent again
+  double seconds = 0;   // from the first request due to the last answer
 };
 
 // Sends `arrivals` (sorted, by index into `models`). Every arrival has exactly one outcome. Errors: arrivals

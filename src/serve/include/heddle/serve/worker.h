@@ -15,6 +15,8 @@
 
 namespace heddle {
 
+class WorkerNetwork;
+
 // Most bytes that travel for one batch's feature map of a timed device: beyond it the link's time alone is
 // emulated.
 inline constexpr uint64_t kMostFeatureBytes = uint64_t{64} << 20;
@@ -35,11 +37,13 @@ struct WorkerOptions {
   // a worker whose devices overlap with those of one that is there is refused: a plan takes them for two.
   bool share_cores = false;
   WorkerSecurity security;
+  std::shared_ptr<WorkerNetwork> network;  // by which others reach it; null: gRPC
 };
 
 struct WorkerCounters {
   uint64_t sessions = 0, runs = 0, rows = 0;
   uint64_t maps_sent = 0, maps_received = 0, map_bytes_received = 0;
+  uint64_t maps_kept = 0;          // now, for devices that may ask for them
   bool connected = false;          // a server's session is open
   std::string announcement_error;  // of the last announcement; empty: it was taken
 };
@@ -50,6 +54,9 @@ class Worker {
   // an address that is taken. A server that does not accept its announcements is no error: see counters().
   static Result<std::unique_ptr<Worker>> start(const WorkerOptions& options, Announcer& announcer);
   virtual ~Worker() = default;  // withdraws, and ends the session
+  // Refuses what has not begun, which the server then gives to other devices, and waits until what runs has ended and
+  // the next workers have taken its feature maps; at most so many seconds.
+  virtual void drain(double seconds) = 0;
   virtual int port() const = 0;
   virtual WorkerCounters counters() const = 0;
 };

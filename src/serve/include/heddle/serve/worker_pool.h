@@ -20,10 +20,15 @@
 
 namespace heddle {
 
+class WorkerNetwork;
+
 struct WorkerPoolOptions {
   double lease_s = 1;                           // silence that ends a session; 0.1 to 3600
   size_t max_outbox_bytes = size_t{256} << 20;  // waiting for one worker: more, and its session ends
   WorkerSecurity security;
+  uint64_t term =
+      0;  // in which this server leads (Leadership); workers refuse older terms. 0: no other can lead
+  std::shared_ptr<WorkerNetwork> network;  // to the workers; null: gRPC
 };
 
 struct WorkerState {

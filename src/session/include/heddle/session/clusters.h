@@ -22,6 +22,9 @@ Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_p
 struct ErrorBudget {
   double agreement = 0.999;  // least share of equal decisions (heddle/runtime/output_error.h)
   double mean = 1e-3;        // largest mean error of an output, as a part of its range
+  bool allows(double share_of_equal, double mean_error) const {
+    return share_of_equal >= agreement && mean_error <= mean;
+  }
 };
 
 // Engines and precisions of a problem's devices, by name.

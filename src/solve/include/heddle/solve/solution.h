@@ -39,6 +39,7 @@ struct SolveOptions {
   uint64_t seed = 1;
   // CP-SAT: also use linear relaxations. Off is faster for some schedules, slower for others.
   bool linear_relaxation = true;
+  bool presolve = true;                   // off: to see whether presolve changes the answer
   double rel_gap = 1e-6, abs_gap = 1e-9;  // either one suffices for kOptimal
   // May be called from other threads, but never concurrently. Must be quick.
   std::function<void(const SolveProgress&)> on_progress;

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Kills or stops the leading server under load, again and again, and says what its clients saw.
+
+Usage: try_standby.py HEDDLE [--runs N] [--how kill|stop] [--lease S]
+
+Two servers share a folder, and one worker announces itself to both. A load of 30 requests/s for 8 s sends requests
+again to the standby. After 3 s the leader gets SIGKILL or SIGSTOP. Printed are the time until the standby is ready and
+what became of the requests.
+"""
+
+import argparse
+import json
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+FLEET = {
+    "format": "heddle-fleet",
+    "version": 1,
+    "name": "two-parts",
+    "classes": [{"name": "front", "count": 2, "nic": "1GB/s"}, {"name": "back", "count": 2, "nic": "1GB/s"}],
+    "models": [
+        {
+            "name": "net",
+            "cut_bytes": [1000, 300000, 1000],
+            "slo": "1s",
+            "latency_us": {"front": [[[20000, 400000]]], "back": [[[400000, 20000]]]},
+        }
+    ],
+}
+PORT = 21000
+
+
+def ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def wait_until(holds, seconds: float = 30) -> float:
+    began = time.monotonic()
+    while not holds():
+        if time.monotonic() - began > seconds:
+            raise SystemExit("it took too long")
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def run(heddle: str, folder: Path, fleet: str, how: str, lease: float) -> tuple[float, dict]:
+    children = []
+
+    def start(*arguments: str) -> subprocess.Popen:
+        child = subprocess.Popen([heddle, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        children.append(child)
+        return child
+
+    def server(port: int) -> subprocess.Popen:
+        return start(
+            "serve", fleet, "--port", str(port), "--grpc-port", "0", "--worker-port", str(port + 1),
+            "--lease", str(lease), "--state", str(folder / "state"),
+        )  # fmt: skip
+
+    try:
+        leader = server(PORT)
+        start("worker", "--connect", f"127.0.0.1:{PORT + 1}", "--connect", f"127.0.0.1:{PORT + 11}",
+              "--devices", "front=2,back=2")  # fmt: skip
+        wait_until(lambda: ready(PORT))
+        server(PORT + 10)
+        time.sleep(0.5)
+        load = subprocess.Popen(
+            [heddle, "loadtest", f"http://127.0.0.1:{PORT}", "--standby", f"http://127.0.0.1:{PORT + 10}",
+             "--rate", "30", "--duration", "8", "--json", "-q"],
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
+        time.sleep(3)
+        leader.send_signal(signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+        recovery = wait_until(lambda: ready(PORT + 10))
+        return recovery, json.loads(load.communicate()[0])
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("heddle")
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--how", choices=["kill", "stop"], default="kill")
+    parser.add_argument("--lease", type=float, default=1)
+    given = parser.parse_args()
+    recoveries, requests, failed, late, resent = [], 0, 0, 0, 0
+    for number in range(given.runs):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            fleet = folder / "fleet.json"
+            fleet.write_text(json.dumps(FLEET))
+            recovery, load = run(given.heddle, folder, str(fleet), given.how, given.lease)
+        total = load["requests"]
+        recoveries.append(recovery)
+        requests += total["arrivals"]
+        failed += total["failed"]
+        late += total["late"] + total["dropped"]
+        resent += load["resent"]
+        print(f"run {number + 1}: ready after {recovery:.2f} s, {total['failed']} failed, "
+              f"{total['late'] + total['dropped']} late or dropped of {total['arrivals']}", flush=True)  # fmt: skip
+    print(f"{given.runs} runs, {given.how}, lease {given.lease} s: ready after {statistics.median(recoveries):.2f} s "
+          f"(median; {min(recoveries):.2f} to {max(recoveries):.2f}); of {requests} requests {failed} failed, "
+          f"{late} late or dropped, {resent} times sent again")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

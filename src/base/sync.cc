@@ -1,0 +1,7 @@
+#include "heddle/base/sync.h"
+
+namespace heddle::internal {
+
+constinit thread_local SimulatedSystem* simulated = nullptr;
+
+}  // namespace heddle::internal

@@ -1,0 +1,112 @@
+// Plans for the requests in time under a traffic or traces, as flags ask for them.
+#include <deque>
+
+#include "fleet_verbs.h"
+#include "heddle/base/file.h"
+#include "heddle/base/json.h"
+
+namespace heddle::cli {
+namespace {
+
+std::string margins_text(const Fleet& fleet, const FleetPlan& plan) {
+  std::string text;
+  for (size_t m = 0; m < fleet.models.size(); ++m)
+    text += fmt::format("{}{} {}", m == 0 ? "" : ", ", fleet.models[m].name,
+                        percent(margin_us(fleet, plan, m) / fleet.models[m].slo_us));
+  return text;
+}
+
+// What the loads of --trace refer to.
+struct Traces {
+  std::deque<FunctionTrace> functions;
+  std::deque<std::vector<Arrival>> recorded;
+};
+
+Result<GoodputLoad> read_load(const std::string& path, const Fleet& fleet, Traces& traces) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto text, with_context(read_file(path), path));
+  GoodputLoad load;
+  if (text.starts_with("time_us")) {
+    std::vector<std::string> names;
+    for (const auto& m : fleet.models) names.push_back(m.name);
+    HEDDLE_ASSIGN_OR_RETURN(auto arrivals, with_context(arrivals_from_csv(text, names), path));
+    load.recorded = &traces.recorded.emplace_back(std::move(arrivals));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(auto trace, with_context(function_trace_from_csv(text), path));
+    load.traffic.kind = TrafficKind::kFunctions;
+    load.traffic.functions = &traces.functions.emplace_back(std::move(trace));
+  }
+  return load;
+}
+
+}  // namespace
+
+void FleetTrafficFlags::declare(Command& command) {
+  traffic.declare(command,
+                  "choose margins by simulation, for most requests in time: poisson, diurnal, bursty, "
+                  "functions (a synthetic trace)");
+  command.list("--trace", traces,
+               "the same for a CSV of function invocations or recorded arrivals (repeatable: the plan is for "
+               "the trace of which it serves the fewest requests/s)");
+  command.option("--attainment", attainment,
+                 "with --traffic or --trace: the share of each model's requests (default .99)", 0, 1);
+  command.option("--seed", seed, "with --traffic or --trace: seed of the arrivals (default 1)", 0, INT64_MAX);
+}
+
+std::string FleetTrafficFlags::words() const {
+  if (traces.empty()) return traffic.kind + " traffic";
+  return traces.size() == 1 ? traces[0] : fmt::format("the worst of {} traces", traces.size());
+}
+
+Result<GoodputPlan> FleetTrafficFlags::plan(const Fleet& fleet, const std::string& planner,
+                                            const FleetPlanOptions& planning) const {
+  if (!given()) {
+    if (attainment != .99 || seed != 1)
+      return Error(Code::kInvalidInput,
+                   "--attainment and --seed are for simulated arrivals; say which by --traffic or --trace");
+    GoodputPlan found;
+    HEDDLE_ASSIGN_OR_RETURN(found.plan, plan_fleet(fleet, planner, planning));
+    return found;
+  }
+  const std::string flag = traces.empty() ? "--traffic " + traffic.kind : "--trace " + traces[0];
+  if (!traces.empty() && !traffic.kind.empty())
+    return Error(Code::kInvalidInput, "--traffic " + traffic.kind + ": the arrivals are those of " + flag +
+                                          "; give one of the two");
+  if (planning.objective != FleetObjective::kMaxMin)
+    return Error(Code::kInvalidInput, flag + " plans for the objective max-min; leave out --objective " +
+                                          fleet_objective_name(planning.objective));
+  GoodputPlanOptions options{.planning = planning};
+  options.goodput.attainment = attainment;
+  options.goodput.seed = static_cast<uint64_t>(seed);
+  HEDDLE_ASSIGN_OR_RETURN(options.goodput.traffic, traffic.traffic(true));
+  Traces read;
+  for (const auto& path : traces) {
+    HEDDLE_ASSIGN_OR_RETURN(options.loads.emplace_back(), read_load(path, fleet, read));
+  }
+  if (options.goodput.traffic.kind == TrafficKind::kFunctions) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto text, synthetic_function_trace({}, static_cast<uint64_t>(seed)));
+    HEDDLE_ASSIGN_OR_RETURN(auto trace, function_trace_from_csv(text));
+    options.goodput.traffic.functions = &read.functions.emplace_back(std::move(trace));
+  }
+  return plan_for_goodput(fleet, planner, options);
+}
+
+std::string FleetTrafficFlags::text(const Fleet& fleet, const GoodputPlan& found) const {
+  if (!given()) return "";
+  return fmt::format(
+      "in time: {:.6g} req/s with {} of each model's requests, {}; {:.6g} req/s with the fleet's own "
+      "margins ({} plans simulated)\nmargins: {} of the SLO\n",
+      found.per_s, percent(attainment), words(), found.usual_per_s, found.tried,
+      margins_text(fleet, found.plan));
+}
+
+Json FleetTrafficFlags::json(const GoodputPlan& found) const {
+  return {{"per_s", found.per_s},
+          {"usual_per_s", found.usual_per_s},
+          {"attainment", attainment},
+          {"traffic", traces.empty()       ? traffic.kind
+                      : traces.size() == 1 ? "trace"
+                                           : "traces"},
+          {"tried", found.tried}};
+}
+
+}  // namespace heddle::cli

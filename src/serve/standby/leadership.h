@@ -1,0 +1,57 @@
+// Which of several servers leads. The leader renews a lease in a shared store; a standby that has seen the lease
+// unchanged for a whole lease of its own clock takes over with the next term. So no two clocks are compared.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "heddle/base/cancel.h"
+#include "heddle/base/sync.h"
+#include "shared_store.h"
+
+namespace heddle {
+
+// Thread-safe.
+class Leadership {
+ public:
+  // `name`: of this server, for people. `lease_s`: 0.1 to 3600.
+  Leadership(std::shared_ptr<SharedStore> store, std::string name, double lease_s);
+  ~Leadership();  // gives the lease back, so that a standby need not wait for its end
+
+  // One look at the lease: takes it, renews it, or watches it. True: this server leads. After lost() always false.
+  // kIo: the store does not answer; whoever leads goes on, since workers obey the newest term alone.
+  Result<bool> step();
+  // Until this server leads, a step each quarter of a lease. `waits` is called when another server leads, once for
+  // each. Errors of the store end it only in the first step. kCancelled.
+  Status wait(const CancelToken& cancel, const std::function<void(const std::string& leader)>& waits);
+  // Renews the lease from a thread of its own; `lost` is called once, from there, if another server has taken
+  // over, and `away` when the store begins or ceases to answer ("").
+  void keep(std::function<void(const std::string& leader)> lost,
+            std::function<void(const std::string& error)> away);
+
+  bool lost() const;
+  uint64_t term() const;       // of this server, from 1; 0: it has never led
+  std::string leader() const;  // as last seen; "": nobody
+
+ private:
+  Result<bool> take(uint64_t revision, uint64_t term);
+  Result<bool> renew();
+  void run();
+
+  const std::shared_ptr<SharedStore> store_;
+  const std::string name_;
+  const int64_t lease_ns_;
+  mutable Mutex mutex_;  // guards what follows
+  Condition changed_;
+  uint64_t term_ = 0;      // that this server leads in; 0: none
+  uint64_t revision_ = 0;  // of the lease as last seen
+  int64_t seen_ns_ = 0;    // since when it is unchanged
+  std::string leader_;
+  bool lost_ = false, quit_ = false;
+  std::function<void(const std::string&)> on_lost_, on_away_;
+  Thread thread_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,280 @@
+// Several servers of one fleet: who leads, what is kept for a successor, and a takeover under load.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "heddle/serve/load.h"
+#include "nats_server.h"
+#include "serve_process.h"
+#include "standby/leadership.h"
+#include "standby/server_state.h"
+#include "standby/shared_store.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kShortLease_s = .2;
+
+// A store in memory that can fail, also after it has done what was asked.
+class MemoryStore final : public SharedStore {
+ public:
+  Result<Entry> get(const std::string& key) override {
+    const std::lock_guard lock(mutex_);
+    if (away) return Error(Code::kIo, "away");
+    return entries_[key];
+  }
+  Result<std::optional<uint64_t>> set(const std::string& key, const std::string& value,
+                                      uint64_t revision) override {
+    const std::lock_guard lock(mutex_);
+    if (away) return Error(Code::kIo, "away");
+    auto& entry = entries_[key];
+    if (entry.revision != revision) return std::optional<uint64_t>();
+    entry = {value, revision + 1};
+    if (loses_answer.exchange(false)) return Error(Code::kIo, "the answer was lost");
+    return std::optional(entry.revision);
+  }
+  std::atomic<bool> away = false, loses_answer = false;
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Entry> entries_;
+};
+
+class LeadershipTest : public testing::Test {
+ protected:
+  std::unique_ptr<Leadership> server(const std::string& name) {
+    return std::make_unique<Leadership>(store_, name, kShortLease_s);
+  }
+  static bool leads(Leadership& server) { return server.step().value(); }
+  const std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
+};
+
+TEST_F(LeadershipTest, TheFirstLeadsWhileItRenewsAndTheOthersWait) {
+  const auto a = server("a"), b = server("b");
+  EXPECT_TRUE(leads(*a));
+  EXPECT_EQ(a->term(), 1U);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(leads(*b));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(leads(*a));
+  }
+  EXPECT_FALSE(leads(*b));
+  EXPECT_EQ(b->leader(), "a");
+  EXPECT_EQ(b->term(), 0U);
+}
+
+TEST_F(LeadershipTest, ASilentLeaderIsReplacedAndLearnsOfIt) {
+  const auto a = server("a"), b = server("b"), c = server("c");
+  ASSERT_TRUE(leads(*a));
+  ASSERT_TRUE(eventually([&] { return leads(*b); }));
+  EXPECT_EQ(b->term(), 2U);
+  EXPECT_FALSE(leads(*c));
+  EXPECT_FALSE(leads(*a));
+  EXPECT_TRUE(a->lost());
+  EXPECT_EQ(a->leader(), "b");
+  EXPECT_FALSE(leads(*a));  // for good
+  EXPECT_TRUE(leads(*b));
+}
+
+TEST_F(LeadershipTest, ALeaderThatEndsIsReplacedAtOnce) {
+  auto a = server("a");
+  const auto b = server("b");
+  ASSERT_TRUE(leads(*a));
+  ASSERT_FALSE(leads(*b));
+  a.reset();
+  EXPECT_TRUE(leads(*b));
+  EXPECT_EQ(b->term(), 2U);
+}
+
+TEST_F(LeadershipTest, ALostAnswerIsNoLostLease) {
+  const auto a = server("a");
+  ASSERT_TRUE(leads(*a));
+  store_->loses_answer = true;
+  EXPECT_FALSE(a->step().ok());
+  EXPECT_TRUE(leads(*a));
+}
+
+TEST_F(LeadershipTest, AStoreThatIsAwayEndsNoTerm) {
+  const auto a = server("a");
+  ASSERT_TRUE(leads(*a));
+  std::atomic<int> away = 0, back = 0;
+  a->keep([](const std::string&) { FAIL(); },
+          [&](const std::string& error) { ++(error.empty() ? back : away); });
+  store_->away = true;
+  EXPECT_TRUE(eventually([&] { return away == 1; }));
+  store_->away = false;
+  EXPECT_TRUE(eventually([&] { return back == 1; }));
+  EXPECT_FALSE(a->lost());
+}
+
+TEST_F(LeadershipTest, OneOfManyStandbysTakesOver) {
+  auto a = server("a");
+  ASSERT_TRUE(leads(*a));
+  std::atomic<int> leaders = 0;
+  std::vector<std::unique_ptr<Leadership>> standbys;
+  for (int i = 0; i < 6; ++i) standbys.push_back(server("s" + std::to_string(i)));
+  std::vector<std::jthread> threads;
+  const CancelToken cancel;
+  for (auto& standby : standbys)
+    threads.emplace_back([&leaders, &cancel, s = standby.get()] {
+      if (!s->wait(cancel, [](const std::string&) {}).ok()) return;
+      ++leaders;
+      s->keep([](const std::string&) {}, [](const std::string&) {});
+    });
+  EXPECT_TRUE(eventually([&] { return leaders == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  EXPECT_EQ(leaders, 1);
+  cancel.cancel();
+  threads.clear();
+  EXPECT_FALSE(leads(*a));
+}
+
+void expect_compare_and_set(SharedStore& store) {
+  EXPECT_EQ(store.get("k").value().revision, 0U);
+  const auto first = store.set("k", "one\ntwo", 0).value();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_FALSE(store.set("k", "other", 0).value().has_value());
+  EXPECT_EQ(store.get("k").value().value, "one\ntwo");
+  EXPECT_EQ(store.get("k").value().revision, *first);
+  const auto second = store.set("k", "", *first).value();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_GT(*second, *first);
+  EXPECT_FALSE(store.set("k", "late", *first).value().has_value());
+  EXPECT_EQ(store.get("k").value().value, "");
+}
+
+TEST(SharedStores, AFolderComparesAndSets) {
+  const ServeFolder folder;
+  expect_compare_and_set(*folder_store(folder.file("state")).value());
+  // Another process sees the same.
+  EXPECT_GT(folder_store(folder.file("state")).value()->get("k").value().revision, 1U);
+}
+
+TEST(SharedStores, NatsComparesAndSets) {
+  const NatsServer nats;
+  if (!nats.available()) GTEST_SKIP() << "no NATS server, or a program without its client";
+  std::shared_ptr<SharedStore> store;
+  ASSERT_TRUE(eventually([&] {
+    auto opened = nats_store(nats.url(), "state");
+    if (opened.ok()) store = *opened;
+    return opened.ok();
+  }));
+  expect_compare_and_set(*store);
+}
+
+TEST(SharedStores, BadPlacesAreNamed) {
+  const ServeFolder folder;
+  std::ofstream(folder.file("file")) << "no folder";
+  EXPECT_THAT(open_shared_store(folder.file("file")).error().to_string(), HasSubstr("expected a folder"));
+  EXPECT_FALSE(open_shared_store(folder.file("a/b/c")).ok());
+  const auto store = folder_store(folder.file("state")).value();
+  std::ofstream(folder.file("state/k")) << "what is this?";
+  EXPECT_THAT(store->get("k").error().to_string(), HasSubstr("state/k"));
+  EXPECT_FALSE(store->set("k", "v", 0).ok());
+}
+
+TEST(ServerStates, AStateIsOfOneFleetFileAndOfOneLeader) {
+  const auto store = std::make_shared<MemoryStore>();
+  ServerState a(store), b(store);
+  EXPECT_EQ(a.load(1).value(), "");
+  EXPECT_TRUE(a.save(1, "first").ok());
+  EXPECT_TRUE(a.save(1, "second").ok());
+  EXPECT_EQ(b.load(1).value(), "second");
+  EXPECT_EQ(b.load(2).value(), "");  // the file was changed since
+  EXPECT_TRUE(b.save(2, "third").ok());
+  EXPECT_EQ(a.save(1, "late").error().code(), Code::kCancelled);
+  EXPECT_EQ(b.load(2).value(), "third");
+}
+
+// A server, its standby and a worker that announces itself to both.
+class StandbyProgram : public testing::Test {
+ protected:
+  void SetUp() override { std::ofstream(folder_.file("fleet.json")) << to_json(front_and_back(2)).dump(); }
+  std::unique_ptr<Process> server(int number) const {
+    const int base = own_port() + 10 * number;
+    return std::make_unique<Process>(std::vector<std::string>{
+        HEDDLE_PROGRAM, "serve", folder_.file("fleet.json"), "--port", std::to_string(base), "--grpc-port",
+        "0", "--worker-port", std::to_string(base + 1), "--lease", "0.5", "--state", folder_.file("state"),
+        "--name", "server-" + std::to_string(number), "--json", "--quiet", "--drain", "1"});
+  }
+  static std::string address(int number) {
+    return "127.0.0.1:" + std::to_string(own_port() + 10 * number + 1);
+  }
+  static LoadTarget target(int number) {
+    LoadTarget target;
+    target.host = "127.0.0.1";
+    target.port = own_port() + 10 * number;
+    return target;
+  }
+  static int status_of(int number, const std::string& path) {
+    const auto answer = ask_http(target(number), "GET", path, "", 5);
+    return answer.ok() ? answer->status : 0;
+  }
+  static bool ready(int number) { return status_of(number, "/v2/health/ready") == 200; }
+  std::unique_ptr<Process> worker() const {
+    return std::make_unique<Process>(
+        std::vector<std::string>{HEDDLE_PROGRAM, "worker", "--connect", address(0), "--connect", address(1),
+                                 "--devices", "front=2,back=2", "--name", "w", "--quiet"});
+  }
+  const ServeFolder folder_;
+};
+
+TEST_F(StandbyProgram, AKilledServerIsReplacedWithoutALostRequest) {
+  auto first = server(0);
+  const auto workers = worker();
+  ASSERT_TRUE(eventually([] { return ready(0); }));
+  auto second = server(1);
+  ASSERT_TRUE(eventually([] { return status_of(1, "/v2/health/live") == 200; }));
+  EXPECT_EQ(status_of(1, "/v2/health/ready"), 503);
+  EXPECT_EQ(status_of(1, "/v2/status"), 503);
+  // What was changed while it ran is there afterwards, too.
+  const auto drained = ask_http(target(0), "POST", "/v2/fleet/drain", R"({"change": {"front": 1}})", 10);
+  ASSERT_TRUE(drained.ok());
+  EXPECT_EQ(drained->status, 200) << drained->body;
+
+  const auto models = load_models(target(0), {}, 1000, 1);
+  ASSERT_TRUE(models.ok()) << models.error().to_string();
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 120; ++i) arrivals.push_back({.at = i * kNsPerSecond / 20, .model = 0});
+  LoadOptions options;
+  options.standbys = {target(1)};
+  std::jthread killer([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    first->signal(SIGKILL);
+  });
+  const auto load = run_load(target(0), *models, arrivals, options);
+  ASSERT_TRUE(load.ok()) << load.error().to_string();
+  EXPECT_EQ(load->counted.total.arrivals, 120U);
+  EXPECT_EQ(load->counted.total.failed, 0U) << to_json(*load).dump(1);
+  EXPECT_EQ(load->statuses.at(200) + (load->statuses.contains(504) ? load->statuses.at(504) : 0), 120U);
+  EXPECT_GT(load->resent, 0U);
+  EXPECT_TRUE(ready(1));
+  const auto status = ask_json(target(1), "GET", "/v2/status", "", 5);
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ((*status)["drained"]["front"], 1) << status->dump(1);
+}
+
+TEST_F(StandbyProgram, AStoppedServerEndsWhenItFindsItsSuccessor) {
+  auto first = server(0);
+  const auto workers = worker();
+  ASSERT_TRUE(eventually([] { return ready(0); }));
+  auto second = server(1);
+  ASSERT_TRUE(eventually([] { return status_of(1, "/v2/health/live") == 200; }));
+  first->signal(SIGSTOP);
+  ASSERT_TRUE(eventually([] { return ready(1); }));
+  first->signal(SIGCONT);
+  EXPECT_EQ(first->wait(), 1);
+  EXPECT_TRUE(ready(1));
+  // The worker is the successor's.
+  const auto status = ask_json(target(1), "GET", "/v2/status", "", 5);
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ((*status)["workers"][0]["state"], "connected") << status->dump(1);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,28 @@
+#include "heddle/serve/simulate_service.h"
+
+#include <gtest/gtest.h>
+
+namespace heddle {
+namespace {
+
+TEST(SimulatedService, HoldsWhatItPromisesUnderSeededFaults) {
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    const auto run = simulate_service({.seed = seed});
+    EXPECT_TRUE(run.status.ok()) << "seed " << seed << ": " << run.status.error().to_string();
+  }
+}
+
+// Of a bug that is fixed: a device at work was free after a map had not arrived.
+TEST(SimulatedService, HoldsForASeedThatFailed) { EXPECT_TRUE(simulate_service({.seed = 755}).status.ok()); }
+
+TEST(SimulatedService, RunsASeedTheSameWayEveryTime) {
+  const auto first = simulate_service({.seed = 7}), again = simulate_service({.seed = 7}),
+             other = simulate_service({.seed = 8});
+  EXPECT_EQ(first.digest, again.digest);
+  EXPECT_EQ(first.counts.steps, again.counts.steps);
+  EXPECT_EQ(first.counts.requests, again.counts.requests);
+  EXPECT_NE(first.digest, other.digest);
+}
+
+}  // namespace
+}  // namespace heddle
