@@ -70,8 +70,7 @@ std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
                                    const std::optional<std::shared_ptr<PyCosts>>& costs,
                                    const InputValues& values, const std::string& objective,
                                    const std::string& planner, double time_limit, uint64_t seed, int threads,
-                                   double robust,
-                                   const nb::object& on_progress) {
+                                   double robust, const nb::object& on_progress) {
   model = with_values(std::move(model), values, on_progress);
   auto made = std::make_shared<PyPlan>();
   made->search = {.time_limit_s = time_limit, .seed = seed, .threads = threads};

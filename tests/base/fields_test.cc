@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct FieldValues {
   std::string name;

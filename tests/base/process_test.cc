@@ -17,7 +17,7 @@
 namespace heddle {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(ChildProcess, BringsBackWhatTheWorkReturns) {
   const auto parent = ::getpid();

@@ -200,7 +200,7 @@ TEST(LoadByGrpc, AgreesWithTheServer) {
   ASSERT_EQ(models->size(), 1U);
   EXPECT_EQ(models->front().slo_us, 500e3);
   EXPECT_EQ(models->front().planned_rate_per_s, 123.25);
-  EXPECT_EQ(models->front().tensors.size(), 1000U);
+  EXPECT_EQ(models->front().body(0).tensors.size(), 1000U);
   const auto arrivals = make_arrivals({}, std::vector<double>{300}, 1, 2);
   ASSERT_TRUE(arrivals.ok());
   const auto result = run_load(target, *models, *arrivals, {});

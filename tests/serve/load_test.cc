@@ -145,7 +145,7 @@ TEST(Load, AgreesWithTheServer) {
     ASSERT_TRUE(models.ok()) << models.error().to_string();
     ASSERT_EQ(models->size(), 1U);
     EXPECT_EQ(models->front().slo_us, 500e3);
-    EXPECT_EQ(models->front().tensors.size(), 1000U);
+    EXPECT_EQ(models->front().body(0).tensors.size(), 1000U);
     EXPECT_FALSE(load_models(stub.target, std::vector<std::string>{"none"},
                              {.payload_bytes = 0, .shapes = {}, .seed = 1})
                      .ok());

@@ -237,7 +237,7 @@ TEST_F(StandbyProgram, AKilledServerIsReplacedWithoutALostRequest) {
   ASSERT_TRUE(drained.ok());
   EXPECT_EQ(drained->status, 200) << drained->body;
 
-  const auto models = load_models(target(0), {}, 1000, 1);
+  const auto models = load_models(target(0), {}, {.payload_bytes = 1000});
   ASSERT_TRUE(models.ok()) << models.error().to_string();
   std::vector<Arrival> arrivals;
   for (int i = 0; i < 120; ++i) arrivals.push_back({.at = i * kNsPerSecond / 20, .model = 0});

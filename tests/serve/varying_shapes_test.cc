@@ -11,8 +11,8 @@
 #include "machine/bucket_choice.h"
 #include "model_files.h"
 #include "onnx_writer.h"
+#include "protocol/request_sizes.h"
 #include "serve_support.h"
-#include "shapes/request_sizes.h"
 
 namespace heddle {
 namespace {

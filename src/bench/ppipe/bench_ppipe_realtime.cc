@@ -48,7 +48,7 @@ Result<Compared> serve_and_simulate(const Fleet& fleet, const FleetPlan& plan, c
                           }));
   LoadTarget target;
   target.port = http->port();
-  HEDDLE_ASSIGN_OR_RETURN(const auto models, load_models(target, {}, 0, seed));
+  HEDDLE_ASSIGN_OR_RETURN(const auto models, load_models(target, {}, {.seed = seed}));
   scale_arrivals(arrivals, 1 / kClock);
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_load(target, models, arrivals, {.cancel = cancel}));
   http->stop(1);

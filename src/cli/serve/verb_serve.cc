@@ -11,6 +11,7 @@
 #include "data_plane_flags.h"
 #include "file_watch.h"
 #include "fleet_serve_flags.h"
+#include "followed_files.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
@@ -30,8 +31,8 @@
 #include "heddle/session/rank_plan.h"
 #include "log_flags.h"
 #include "model/model_flags.h"
-#include "varying_flags.h"
 #include "standby_flags.h"
+#include "varying_flags.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -295,28 +296,6 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
   std::fflush(stdout);
 }
 
-// A plan file with new content replaces the current plan.
-void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
-  service.repository().load(model, [path](const Status& status) {
-    if (status.ok())
-      log_line(LogLevel::kInfo, path + ": the new plan is in use");
-    else
-      log_line(LogLevel::kWarning, status.error().to_string() + "; the old plan stays in use");
-  });
-}
-
-void follow_file(const std::string& path, FleetControl& control) {
-  const auto refused = [](const Error& error) {
-    log_line(LogLevel::kWarning, error.to_string() + "; the old plan stays in use");
-  };
-  auto fleet = read_fleet(path);
-  if (!fleet.ok()) return refused(fleet.error());
-  control.replace(std::move(*fleet), [path, refused](const Status& status) {
-    if (!status.ok()) return refused(Error(status.error()).with_context(path));
-    log_line(LogLevel::kInfo, path + ": the fleet has changed, its new plan is in use");
-  });
-}
-
 // `on_ranks`: the plan file's plan, opened on several ranks, of which this is rank 0; null: all runs here.
 Result<int> serve(const ServeFlags& o, const Invocation& invocation, const OpenedPlan* on_ranks) {
   HEDDLE_ASSIGN_OR_RETURN(auto http, http_options(o));
@@ -371,7 +350,7 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (what == What::kModels || !watch.changed()) continue;
     if (fleet)
-      follow_file(o.what.front(), *fleet);
+      follow_fleet(o.what.front(), *fleet);
     else
       follow_plan(o.what.front(), service, service.index().front().name);
   }

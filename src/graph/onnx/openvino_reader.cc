@@ -252,7 +252,9 @@ Result<ReadModel> read_openvino(const ReadSource& source, const ImportOptions& o
 
 Result<std::shared_ptr<ov::Model>> read_open(const std::string& path, const OnnxModel* onnx,
                                              const std::string* skeleton) {
-  return convert(onnx, [&] { return read_model(path, skeleton); });
+  Unconverted unconverted;
+  return convert(onnx, unconverted,
+                 [&] { return read_model({.path = path, .onnx = onnx, .skeleton = skeleton}); });
 }
 
 void load_onnx_frontend() {

@@ -9,7 +9,7 @@
 #include "heddle/runtime/tensor.h"
 #include "infer_check.h"
 #include "plane/fault.h"
-#include "shapes/request_sizes.h"
+#include "request_sizes.h"
 
 namespace heddle {
 namespace {

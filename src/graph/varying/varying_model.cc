@@ -8,8 +8,8 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
-#include "model_impl.h"
-#include "openvino_reader.h"
+#include "onnx/model_impl.h"
+#include "onnx/openvino_reader.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "shapes/request_sizes.h"
+#include "request_sizes.h"
 
 #include <algorithm>
 #include <functional>
