@@ -50,11 +50,11 @@ void bind_buckets(nb::module_& module) {
       "times"_a = std::map<int64_t, double>(),
       nb::sig("def choose_buckets(sizes: collections.abc.Sequence[int], most: int, *, "
               "times: collections.abc.Mapping[int, float] = {}) -> list[int]"),
-      "At most `most` sizes to compile a model for, so that requests of these `sizes`, each run at the "
-      "smallest chosen size that holds it, take the least time in all.\n\n"
+      "At most `most` sizes to compile a model for. Requests of these `sizes` then take the least time in "
+      "all, if each runs at the smallest chosen size that holds it.\n\n"
       "`times`: of one request at some sizes, in any unit, with a line between them; without it time grows "
-      "in "
-      "proportion to the size. Exact: no other choice takes less. `heddle serve --buckets` serves them.");
+      "in proportion to the size. Exact: no other choice takes less. `heddle serve --buckets` serves "
+      "them.");
 }
 
 }  // namespace heddle::python

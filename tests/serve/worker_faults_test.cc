@@ -64,7 +64,8 @@ TEST(WorkerFaults, SlowWorkersAreGivenUpAndTheirLateAnswersDropped) {
   const auto good = worker("good", "front=2,back=2", "1");
   const auto slow = worker("slow", "front=1,back=1", "20");
   ASSERT_TRUE(served.serves());
-  Clients clients(served.port(), 4);
+  // More than the good devices can have in hand, so that the slow ones are needed again and again.
+  Clients clients(served.port(), 8);
   EXPECT_TRUE(eventually([&] { return served.status()["faults"]["late_answers"] >= 2; }));
   expect_all_accounted_for(clients, served);
   const auto faults = served.status()["faults"];

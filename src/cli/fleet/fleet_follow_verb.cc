@@ -58,7 +58,7 @@ Result<FollowLoad> load_of(const FollowFlags& o, const Fleet& fleet, const Invoc
   FollowLoad load{{}, o.duration_s, {}};
   FunctionTrace trace;
   if (!o.trace.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto text, with_context(read_file(o.trace), o.trace));
+    HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(o.trace));
     if (text.starts_with("time_us")) return recorded_load(o, fleet, text);
     HEDDLE_ASSIGN_OR_RETURN(trace, with_context(function_trace_from_csv(text, invocation.progress), o.trace));
   } else if (o.traffic == "functions") {

@@ -23,7 +23,7 @@ struct Traces {
 };
 
 Result<GoodputLoad> read_load(const std::string& path, const Fleet& fleet, Traces& traces) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto text, with_context(read_file(path), path));
+  HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(path));
   GoodputLoad load;
   if (text.starts_with("time_us")) {
     std::vector<std::string> names;

@@ -9,16 +9,26 @@ import shutil
 import subprocess
 from typing import Any, Literal
 
-from . import _errors
+from ._errors import (
+    CancelledError,
+    Error,
+    FileError,
+    InfeasibleError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+    VerificationError,
+)
 
-_KINDS: dict[str, type[_errors.Error]] = {
-    "invalid input": _errors.InvalidInputError,
-    "not found": _errors.NotFoundError,
-    "unsupported": _errors.UnsupportedError,
-    "infeasible": _errors.InfeasibleError,
-    "verification failed": _errors.VerificationError,
-    "cancelled": _errors.CancelledError,
-    "input/output error": _errors.FileError,
+_KINDS: dict[str, type[Error]] = {
+    "invalid input": InvalidInputError,
+    "not found": NotFoundError,
+    "unsupported": UnsupportedError,
+    "infeasible": InfeasibleError,
+    "verification failed": VerificationError,
+    "cancelled": CancelledError,
+    "input/output error": FileError,
 }
 
 
@@ -29,7 +39,7 @@ def program(name: str = "heddle") -> str:
         return str(packaged)
     found = shutil.which(name)
     if found is None:
-        raise _errors.NotFoundError(f"the program {name} is neither in the package nor on PATH")
+        raise NotFoundError(f"the program {name} is neither in the package nor on PATH")
     return found
 
 
@@ -56,7 +66,7 @@ def deploy(
     try:
         report: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        raise _errors.InternalError(done.stderr.strip()) from None
+        raise InternalError(done.stderr.strip()) from None
     if "error" in report:
-        raise _KINDS.get(report["error"]["code"], _errors.InternalError)(report["error"]["message"])
+        raise _KINDS.get(report["error"]["code"], InternalError)(report["error"]["message"])
     return report

@@ -23,7 +23,7 @@ class OpenVinoVaryingRequest final : public VaryingRequest {
           return Error(Code::kInternal, "an input's size differs from the model's");
         std::memcpy(target.data(), inputs[i].data, target.get_byte_size());
       }
-      request_.infer();
+      HEDDLE_RETURN_IF_ERROR(openvino::infer(request_));
       for (size_t i = 0; i < outputs.size(); ++i) {
         const ov::Tensor source = request_.get_output_tensor(i);
         const ov::Shape& shape = source.get_shape();

@@ -1,5 +1,5 @@
-// A model whose inputs keep open dimensions: what shapes its outputs have for shapes of its inputs, and the
-// model for an engine that takes inputs of any shape.
+// A model whose inputs keep open dimensions. It tells what shapes its outputs have for shapes of its inputs, and gives
+// the model for an engine that takes inputs of any shape.
 #pragma once
 
 #include <map>
