@@ -10,7 +10,7 @@ imported when a function needs it. docs/tutorials/ray-cluster.md shows a whole c
 """
 
 # Ray has no types that strict checks accept.
-# pyright: basic
+# pyright: basic, reportAttributeAccessIssue=false, reportMissingImports=false
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HOP_HEADERS = frozenset({"connection", "content-length", "host", "keep-alive", 
 
 def _ray() -> Any:
     try:
-        import ray
+        import ray  # type: ignore
     except ImportError as error:
         raise Error("heddle.ray needs the package ray: pip install ray") from error
     return ray
@@ -317,8 +317,8 @@ def start(folder: str | os.PathLike[str], address: str | None = None) -> Fleet:
     Returns at once: Fleet.wait_ready() waits. The processes end with this program or by Fleet.stop().
     """
     ray = _ray()
-    import ray.autoscaler.sdk
-    import ray.util.scheduling_strategies
+    import ray.autoscaler.sdk  # type: ignore
+    import ray.util.scheduling_strategies  # type: ignore
 
     deployment = Deployment.load(folder)
     if not ray.is_initialized():
@@ -357,11 +357,11 @@ def serve_deployment(url: str, token: str = "", timeout_s: float = 60) -> Any:
     server's address nor its token. It needs the package ray[serve].
     """
     _ray()
-    from ray import serve
+    from ray import serve  # type: ignore
 
-    class Forward:
+    class _Forward:
         async def __call__(self, request: Any) -> Any:
-            from starlette.responses import Response  # type: ignore[import-not-found]
+            from starlette.responses import Response  # type: ignore
 
             headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_HEADERS}
             if token:
@@ -377,4 +377,4 @@ def serve_deployment(url: str, token: str = "", timeout_s: float = 60) -> Any:
             kept = {name: value for name, value in answered.items() if name.lower() not in _HOP_HEADERS}
             return Response(content, status, kept)
 
-    return serve.deployment(Forward, name="Heddle", max_ongoing_requests=1000).bind()
+    return serve.deployment(_Forward, name="Heddle", max_ongoing_requests=1000).bind()
