@@ -101,7 +101,7 @@ bool imported_otherwise(const std::string& name) {
 // Values inside have sizes that only a run shows, which this backend does not take.
 bool has_region(const Graph& graph) {
   return std::any_of(graph.ops().begin(), graph.ops().end(),
-                     [](const Op& op) { return op.type == "Region"; });
+                     [](const Op& op) { return op.type == "Region" || op.type == "OnnxRegion"; });
 }
 
 TEST(NodeCases, MostEqualTheReferenceAndTheRestIsRefused) {

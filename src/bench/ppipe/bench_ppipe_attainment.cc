@@ -52,8 +52,7 @@ Result<Curve> curve_of(const PpipeLoadShares& shares, bool bound) {
 
 Status draw(const std::string& path, const std::array<Curve, std::size(kCurves)>& curves, double instances) {
   Chart chart{
-      .title = fmt::format(
-          "Requests in time over the load, Poisson arrivals, mean of {} of PPipe's instances", instances),
+      .title = fmt::format("Poisson arrivals, mean of {} of PPipe's instances", instances),
       .x_label = "load factor (1: the rate of PPipe's plan)",
       .y_label = "requests in time",
       .y_min = .5,
