@@ -164,6 +164,43 @@ TEST(Decisions, SequencesOfManyClassesAreNoDetectors) {
   EXPECT_EQ(decided(numbers(v, {1, 5, 100}), numbers(v, {1, 5, 100})).kind, DecisionKind::kArgmax);
 }
 
+// Steps of five classes; the first is the blank.
+TensorValue steps(const std::vector<std::vector<size_t>>& rows) {
+  std::vector<float> v;
+  for (const auto& row : rows) {
+    for (const size_t best : row) {
+      for (size_t c = 0; c < 5; ++c) v.push_back(c == best ? 0.9F : 0.02F * static_cast<float>(c));
+    }
+  }
+  return numbers(v, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows[0].size()), 5});
+}
+
+TEST(Decisions, OfARecogniserAreItsCharacters) {
+  const DecisionRules ctc = {{"y", parse_decision("ctc").value()}};
+  // Both read 1 1 2 and 3: a repetition is one character, and a blank between makes it two.
+  const TensorError same =
+      decided(steps({{1, 0, 1, 1, 2}, {0, 3, 0, 0, 0}}), steps({{1, 1, 0, 1, 2}, {3, 3, 3, 0, 0}}), ctc);
+  EXPECT_EQ(same.kind, DecisionKind::kCtc);
+  EXPECT_EQ(same.decisions, 4);
+  EXPECT_EQ(same.agreeing, 4);
+  // 1 2 4 for 1 2 3, and 1 2 3 1 for 1 2: one is replaced, two are inserted.
+  const TensorError changed =
+      decided(steps({{1, 2, 2, 4, 4}, {1, 2, 3, 1, 1}}), steps({{1, 2, 0, 3, 3}, {1, 2, 2, 2, 0}}), ctc);
+  EXPECT_EQ(changed.decisions, 5);
+  EXPECT_EQ(changed.agreeing, 2);
+  // Nothing read is a decision, too.
+  EXPECT_EQ(decided(steps({{0, 0, 1}}), steps({{0, 0, 0}}), ctc).agreeing, 0);
+  EXPECT_EQ(decided(steps({{0, 0, 0}}), steps({{0, 0, 0}}), ctc).agreeing, 1);
+  // Another blank: 0 0 is then a character, and 4 is none.
+  const DecisionRules last = {{"y", parse_decision("ctc:4").value()}};
+  EXPECT_EQ(decided(steps({{0, 0, 4}}), steps({{0, 4, 4}}), last).decisions, 1);
+  EXPECT_EQ(decided(steps({{0, 0, 4}}), steps({{0, 4, 4}}), last).agreeing, 1);
+  // A tie in the narrower type is the class of the lower number, as decoders read it.
+  EXPECT_EQ(decided(numbers({1, 3, 3}, {1, 1, 3}), numbers({1, 3, 0}, {1, 1, 3}), ctc).agreeing, 1);
+  // A step that float32 does not decide.
+  EXPECT_EQ(decided(numbers({1, 1, 0}, {1, 1, 3}), numbers({1, 1, 0}, {1, 1, 3}), ctc).decisions, 0);
+}
+
 TEST(Decisions, IntegersAreTheirValues) {
   TensorValue a = make_tensor(DType::kI64, {3}).value(), b = make_tensor(DType::kI64, {3}).value();
   reinterpret_cast<int64_t*>(a.data.get())[1] = 7;
@@ -178,7 +215,7 @@ TEST(Decisions, AreReadFromText) {
   EXPECT_EQ(parse_decision("detections:0.5").value().threshold, 0.5);
   EXPECT_EQ(parse_decision("none").value().kind, DecisionKind::kNone);
   for (const char* wrong :
-       {"", "argmin", "threshold", "threshold:x", "boxes:1", "argmax:-1", "threshold:inf"}) {
+       {"", "argmin", "threshold", "threshold:x", "boxes:1", "argmax:-1", "threshold:inf", "ctc:x"}) {
     const auto rule = parse_decision(wrong);
     ASSERT_FALSE(rule.ok()) << wrong;
     EXPECT_EQ(rule.error().code(), Code::kInvalidInput);

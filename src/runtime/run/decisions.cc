@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
@@ -12,7 +13,7 @@
 namespace heddle {
 namespace {
 
-constexpr std::array kKindNames = {"none", "argmax", "threshold", "boxes", "detections", "values"};
+constexpr std::array kKindNames = {"none", "argmax", "threshold", "boxes", "detections", "values", "ctc"};
 constexpr int64_t kTop = 5;
 constexpr int64_t kLeastClassesForTop = 10;
 constexpr double kMatchingOverlap = 0.5;  // intersection over union
@@ -77,6 +78,22 @@ class DecisionCount {
     if (a.classes < 2) return;
     for (int64_t o = 0; o < a.outer; ++o) {
       for (int64_t i = 0; i < a.inner; ++i) one_argmax(a, o, i);
+    }
+  }
+
+  void characters(int64_t blank) {
+    const Shape& shape = expected_.shape;
+    if (shape.size() < 2 || shape.back() < 2) return;
+    const Axis a = along(shape, shape.size() - 1);
+    const int64_t steps = shape[shape.size() - 2];
+    for (int64_t first = 0; first + steps <= a.outer && steps > 0; first += steps) {
+      if (has_tie(a, first, steps)) continue;
+      const auto ours = text(actual_, a, first, steps, blank),
+                 theirs = text(expected_, a, first, steps, blank);
+      // An empty text is one decision.
+      const auto length = static_cast<int64_t>(std::max<size_t>(theirs.size(), 1));
+      error_.decisions += length;
+      error_.agreeing += std::max<int64_t>(0, length - edits(ours, theirs));
     }
   }
 
@@ -150,16 +167,52 @@ class DecisionCount {
     const auto theirs = largest(expected_, a, o, i, std::min(top + 1, a.classes));
     const auto ours = largest(actual_, a, o, i, top);
     const auto value = [&](int64_t rank) { return reference(a.at(o, theirs[static_cast<size_t>(rank)], i)); };
-    const auto is_tie = [&](int64_t rank) {
-      const double x = value(rank - 1), y = value(rank);
-      return !(x - y > kTie * std::max(std::fabs(x), std::fabs(y)));
-    };
-    if (!is_tie(1)) count(ours[0] == theirs[0]);
-    if (top == 1 || is_tie(top)) return;
+    if (!is_tie(value(0), value(1))) count(ours[0] == theirs[0]);
+    if (top == 1 || is_tie(value(top - 1), value(top))) return;
     error_.top5 += top;
     for (int64_t r = 0; r < top; ++r)
       error_.top5_agreeing +=
           std::find(ours.begin(), ours.end(), theirs[static_cast<size_t>(r)]) != ours.end();
+  }
+
+  // `larger`, if not NaN, is not surely above `other`.
+  static bool is_tie(double larger, double other) {
+    return !(larger - other > kTie * std::max(std::fabs(larger), std::fabs(other)));
+  }
+
+  bool has_tie(const Axis& a, int64_t first, int64_t steps) const {
+    for (int64_t step = first; step < first + steps; ++step) {
+      const auto two = largest(expected_, a, step, 0, 2);
+      if (is_tie(reference(a.at(step, two[0], 0)), reference(a.at(step, two[1], 0)))) return true;
+    }
+    return false;
+  }
+
+  // The classes of the steps without repetitions and blanks.
+  static std::vector<int64_t> text(const TensorView& tensor, const Axis& a, int64_t first, int64_t steps,
+                                   int64_t blank) {
+    std::vector<int64_t> read;
+    int64_t before = blank;
+    for (int64_t step = first; step < first + steps; ++step) {
+      const int64_t best = largest(tensor, a, step, 0, 1).front();
+      if (best != before && best != blank) read.push_back(best);
+      before = best;
+    }
+    return read;
+  }
+
+  // Characters to insert, delete or replace until both are equal (Levenshtein). O(length x length).
+  static int64_t edits(const std::vector<int64_t>& x, const std::vector<int64_t>& y) {
+    std::vector<int64_t> row(y.size() + 1);
+    std::iota(row.begin(), row.end(), 0);
+    for (size_t i = 0; i < x.size(); ++i) {
+      int64_t diagonal = std::exchange(row[0], static_cast<int64_t>(i) + 1);
+      for (size_t j = 0; j < y.size(); ++j) {
+        const int64_t replaced = diagonal + (x[i] == y[j] ? 0 : 1);
+        diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+      }
+    }
+    return row.back();
   }
 
   static Box corners(const TensorView& tensor, int64_t at) {
@@ -215,6 +268,10 @@ Result<DecisionRule> parse_decision(std::string_view text) {
   const std::string_view value = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   const auto kind = enum_named<DecisionKind>(kKindNames, name);
   const auto number = parse_number<double>(value);
+  if (kind && *kind == DecisionKind::kCtc) {
+    const auto blank = parse_number<size_t>(value);
+    if (blank || value.empty()) return DecisionRule{*kind, blank.value_or(0), 0};
+  }
   const bool takes = kind && (*kind == DecisionKind::kThreshold || *kind == DecisionKind::kDetections);
   if (kind && *kind == DecisionKind::kArgmax) {
     const auto axis = parse_number<size_t>(value);
@@ -228,7 +285,7 @@ Result<DecisionRule> parse_decision(std::string_view text) {
   }
   return Error(Code::kInvalidInput, "decision " + quote_text(text) +
                                         ": expected argmax, argmax:AXIS, threshold:VALUE, boxes, detections, "
-                                        "detections:SCORE, values or none");
+                                        "detections:SCORE, ctc, ctc:BLANK, values or none");
 }
 
 void compare_decisions(const DecisionRule& rule, const TensorView& actual, const TensorView& expected,
@@ -249,6 +306,8 @@ void compare_decisions(const DecisionRule& rule, const TensorView& actual, const
       return counted.detections(rule.threshold);
     case DecisionKind::kValues:
       return counted.values();
+    case DecisionKind::kCtc:
+      return counted.characters(static_cast<int64_t>(rule.axis));
   }
 }
 

@@ -23,19 +23,20 @@ enum class DecisionKind : uint8_t {
   kBoxes,  // boxes x1, y1, x2, y2 along the last axis; two agree if their intersection over union is 0.5 or more
   kDetections,  // channels centre x, centre y, width, height and one score for each class, along axis 1
   kValues,      // each element, of integers and bools
+  kCtc,  // the characters that CTC reads: classes of [..., steps, classes] without repetitions and blanks
 };
 const char* decision_kind_name(DecisionKind kind);  // "none", "argmax", "threshold", ...
 
 struct DecisionRule {
   DecisionKind kind = DecisionKind::kNone;
-  size_t axis = 0;       // kArgmax
+  size_t axis = 0;       // kArgmax; kCtc: the class of the blank
   double threshold = 0;  // kThreshold: of elements; kDetections: of the best score
 };
 
 // A guess from type and shape; the reference's values give the threshold: 0.5 of probabilities, 0 of others.
 DecisionRule usual_decision(const Tensor& tensor, const TensorView& reference);
-// "argmax", "argmax:AXIS", "threshold:VALUE", "boxes", "detections", "detections:SCORE", "values" or "none". Invalid
-// input, with the forms, for other texts.
+// "argmax", "argmax:AXIS", "threshold:VALUE", "boxes", "detections", "detections:SCORE", "ctc", "ctc:BLANK", "values" or
+// "none". Invalid input, with the forms, for other texts.
 Result<DecisionRule> parse_decision(std::string_view text);
 
 struct TensorError {
