@@ -12,9 +12,9 @@ namespace fs = std::filesystem;
 
 // What leaves its picture's size open gets a usual one.
 std::map<std::string, Shape> default_shapes(const std::string& name) {
-  if (name.find("det_infer") != std::string::npos) return {{"x", {1, 3, 320, 320}}};
-  if (name.find("rec_infer") != std::string::npos) return {{"x", {1, 3, 48, 320}}};
-  if (name.find("cls_infer") != std::string::npos) return {{"x", {1, 3, 48, 192}}};
+  if (name.find("_det_") != std::string::npos) return {{"x", {1, 3, 320, 320}}};
+  if (name.find("_rec_") != std::string::npos) return {{"x", {1, 3, 48, 320}}};
+  if (name.find("_cls_") != std::string::npos) return {{"x", {1, 3, 48, 192}}};
   return {};
 }
 
@@ -40,7 +40,8 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
   std::vector<BenchModel> models;
   for (const auto& place : options.models) add_models(place, models);
   if (options.models.empty()) {
-    for (const char* folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models"})
+    for (const char* folder :
+         {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models", "rapidocr/models"})
       if (const auto found = find_in_wheels(folder); found.ok()) add_models(*found, models);
   }
   if (models.empty())

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "corpus/corpus.h"
+#include "wheel_file.h"
 
 namespace heddle {
 namespace {
@@ -188,7 +188,7 @@ TEST_P(ModelsWithValues, GiveTheReferenceOutputsWholeAndInParts) {
 
 INSTANTIATE_TEST_SUITE_P(All, ModelsWithValues, testing::Range(0, kRunShards));
 
-// The trained models of the wheel rapidocr-onnxruntime, whose inputs are dynamic.
+// The trained models of the wheels rapidocr-onnxruntime and rapidocr, whose inputs are dynamic.
 struct OcrModel {
   const char* file;
   Shape shape;
@@ -197,8 +197,8 @@ struct OcrModel {
 class Ocr : public testing::TestWithParam<OcrModel> {};
 
 TEST_P(Ocr, InPartsEqualsTheWhole) {
-  const std::string path = std::string(HEDDLE_OCR_MODELS) + "/" + GetParam().file;
-  ASSERT_TRUE(std::filesystem::exists(path)) << path << ": run make setup";
+  const std::string path = wheel_file(GetParam().file);
+  ASSERT_NE(path, "") << GetParam().file << " is in no wheel: run make setup";
   const auto open = Model::load(path);
   ASSERT_FALSE(open.ok());
   EXPECT_NE(open.error().to_string().find("give it with --shape x="), std::string::npos)
@@ -223,11 +223,15 @@ TEST_P(Ocr, InPartsEqualsTheWhole) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Ocr,
-                         testing::Values(OcrModel{"ch_PP-OCRv4_det_infer.onnx", {1, 3, 320, 320}},
-                                         OcrModel{"ch_PP-OCRv4_rec_infer.onnx", {1, 3, 48, 320}},
-                                         OcrModel{"ch_ppocr_mobile_v2.0_cls_infer.onnx", {1, 3, 48, 192}}),
-                         [](const auto& param) { return "Model" + std::to_string(param.index); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Ocr,
+    testing::Values(OcrModel{"rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx", {1, 3, 320, 320}},
+                    OcrModel{"rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx", {1, 3, 48, 320}},
+                    OcrModel{"rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+                             {1, 3, 48, 192}},
+                    OcrModel{"rapidocr/models/PP-OCRv6_det_small.onnx", {1, 3, 320, 320}},
+                    OcrModel{"rapidocr/models/PP-OCRv6_rec_small.onnx", {1, 3, 48, 320}}),
+    [](const auto& param) { return "Model" + std::to_string(param.index); });
 
 }  // namespace
 }  // namespace heddle

@@ -348,5 +348,23 @@ TEST(RequestSizesOf, ModelsThatTakeOnlyTheirBuckets) {
   EXPECT_EQ(between.error().message(), "model 'net': 'x' of shape 5 is none of its buckets: 4, 8; it cannot");
 }
 
+TEST(RequestSizesOf, WhatTheEngineCannotTellAheadIsTheBuckets) {
+  ServedModel model;
+  model.name = "net";
+  model.inputs = {{.name = "x", .dtype = DType::kF32, .row = {1, 8}, .row_bytes = 32, .open = {1, -1}}};
+  model.outputs = {{.name = "y", .dtype = DType::kF32, .row = {1, 4, 3}, .row_bytes = 48}};
+  auto varying = std::make_shared<VaryingShapes>();
+  varying->buckets = {{.name = "8", .inputs = {{1, 8}}, .outputs = {{1, 4, 3}}}};
+  varying->smaller = SmallerRuns::kAtOwn;
+  // The rows, as of a reshape by computed sizes, are open; the steps follow from the width.
+  varying->output_rows = [](std::span<const Shape> inputs) -> Result<std::vector<Shape>> {
+    return std::vector<Shape>{{-1, inputs[0][1] / 2, 3}};
+  };
+  model.varying = varying;
+  const auto sizes = RequestSizes::of_varying(model, {{1, 6}});
+  ASSERT_TRUE(sizes.ok()) << sizes.error().to_string();
+  EXPECT_EQ(sizes->run_output(0), (Shape{1, 3, 3}));
+}
+
 }  // namespace
 }  // namespace heddle

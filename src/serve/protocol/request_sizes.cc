@@ -69,10 +69,14 @@ Result<RequestSizes> RequestSizes::of_varying(const ServedModel& model, std::vec
                ": the model does not take it: " + outputs.error().message());
   sizes.outputs_ = std::move(*outputs);
   sizes.pads_ = varying.smaller == SmallerRuns::kPadded;
-  // Sizes that depend on data have the bucket's limit, and an output of their own for the true shape.
-  for (size_t o = 0; o < sizes.outputs_.size(); ++o)
-    if (std::ranges::any_of(sizes.outputs_[o], [](int64_t d) { return d < 0; }))
-      sizes.outputs_[o] = bucket->outputs[o];
+  // A size that depends on data has the bucket's limit, and an output of its own for the true shape. The engine may
+  // also not tell a size ahead that is the same for all, such as the batch's.
+  for (size_t o = 0; o < sizes.outputs_.size(); ++o) {
+    auto& shape = sizes.outputs_[o];
+    const auto& limit = bucket->outputs[o];
+    for (size_t d = 0; d < shape.size() && d < limit.size(); ++d)
+      if (shape[d] < 0) shape[d] = limit[d];
+  }
   return sizes;
 }
 
