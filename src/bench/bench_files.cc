@@ -43,8 +43,9 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
     for (const char* folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models"})
       if (const auto found = find_in_wheels(folder); found.ok()) add_models(*found, models);
   }
-  if (models.empty())
-    return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");
+  if (models.empty()) return not_found("found no .onnx models; name folders or files with --models");
+  for (size_t m = 0; m < models.size(); ++m)
+    models[m].place = std::to_string(m + 1) + "/" + std::to_string(models.size());
   return models;
 }
 

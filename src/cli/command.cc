@@ -164,7 +164,7 @@ RunFn Command::subverbs(std::span<const Verb> verbs) {
   return [parts](const Invocation& invocation) -> Result<int> {
     for (const auto& [sub, run] : parts)
       if (sub->parsed()) return run(invocation);
-    return Error(Code::kInternal, "no part of the verb was parsed");
+    return internal_error("no part of the verb was parsed");
   };
 }
 
@@ -223,7 +223,7 @@ Result<std::pair<std::string, double>> assignment(const std::string& flag, const
   char* end = nullptr;
   const double value = eq == std::string::npos ? NAN : std::strtod(text.c_str() + eq + 1, &end);
   if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
-    return Error(Code::kInvalidInput, flag + " " + text + ": expected NAME=NUMBER");
+    return invalid_input(flag + " " + text + ": expected NAME=NUMBER");
   return std::pair(text.substr(0, eq), value);
 }
 

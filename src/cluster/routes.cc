@@ -167,8 +167,8 @@ Result<RouteTable> fastest_routes(std::span<const Node> nodes, std::span<const L
       }
     }
     if (hops > kMaxHops) {
-      return Error(Code::kUnsupported, "the routes of the topology hold over " + std::to_string(kMaxHops) +
-                                           " hops; join its nodes by switches instead of long chains");
+      return unsupported("the routes of the topology hold over " + std::to_string(kMaxHops) +
+                         " hops; join its nodes by switches instead of long chains");
     }
   }
   return routes;

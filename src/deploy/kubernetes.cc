@@ -330,15 +330,14 @@ class Kubernetes {
 
 Result<DeployFiles> kubernetes_files(const Workloads& workloads) {
   if (workloads.hosts.size() > 1)
-    return Error(Code::kUnsupported,
-                 "the plan runs on " + std::to_string(workloads.hosts.size()) +
-                     " hosts by MPI, which Kubernetes does not start by itself; use --on slurm, or "
-                     "serve a fleet");
+    return unsupported("the plan runs on " + std::to_string(workloads.hosts.size()) +
+                       " hosts by MPI, which Kubernetes does not start by itself; use --on slurm, or "
+                       "serve a fleet");
   int64_t bytes = 0;
   for (const auto& [path, text] : workloads.files) bytes += static_cast<int64_t>(text.size());
   if (bytes > kMostConfigBytes)
-    return Error(Code::kUnsupported, "fleet and plan have " + format_bytes(bytes) +
-                                         ", and a ConfigMap holds 1 MiB; serve fewer models or batch sizes");
+    return unsupported("fleet and plan have " + format_bytes(bytes) +
+                       ", and a ConfigMap holds 1 MiB; serve fewer models or batch sizes");
   return Kubernetes(workloads).files();
 }
 

@@ -27,7 +27,7 @@ constexpr std::array kRenderers = {Renderer{"kubernetes", DeployTarget::kKuberne
                                    Renderer{"systemd", DeployTarget::kSystemd, systemd_files}};
 
 Error failed_on(const std::string& path, const std::error_code& error) {
-  return Error(Code::kIo, error.message()).with_context(path);
+  return io_error(error.message()).with_context(path);
 }
 
 // A list that was edited must not lead out of the folder.

@@ -178,13 +178,11 @@ class Systemd {
 
 Result<DeployFiles> systemd_files(const Workloads& workloads) {
   if (workloads.hosts.size() > 1)
-    return Error(Code::kUnsupported,
-                 "the plan runs on " + std::to_string(workloads.hosts.size()) +
-                     " hosts by MPI, which units of single hosts do not start; use --on slurm, or "
-                     "serve a fleet");
+    return unsupported("the plan runs on " + std::to_string(workloads.hosts.size()) +
+                       " hosts by MPI, which units of single hosts do not start; use --on slurm, or "
+                       "serve a fleet");
   if (workloads.settings.bus == "nats")
-    return Error(Code::kUnsupported,
-                 "units start no NATS server; name yours as bus: nats://HOST:PORT, or leave bus out");
+    return unsupported("units start no NATS server; name yours as bus: nats://HOST:PORT, or leave bus out");
   return Systemd(workloads).files();
 }
 

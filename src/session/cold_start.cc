@@ -75,7 +75,7 @@ class ColdMeasurement {
   Status measure_in_turns(const ColdRunOptions& options) {
     for (int i = 0; i < settings_.repeats; ++i) {
       for (int turn = 0; turn < 2; ++turn) {
-        if (control_.cancel.cancelled()) return Error(Code::kCancelled, "the cold starts were cancelled");
+        if (control_.cancel.cancelled()) return cancelled_error("the cold starts were cancelled");
         // Ours, theirs, theirs, ours: so a machine that becomes slower favours neither side.
         if ((turn + i) % 2 == 0) {
           HEDDLE_ASSIGN_OR_RETURN(ColdRun s, start(options));

@@ -78,8 +78,7 @@ Result<LoadedModel> load_model(const ModelSpec& source) {
     return load_zoo(path.substr(4));
   }
   if (!file_exists(path)) {
-    return Error(Code::kNotFound,
-                 path + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
+    return not_found(path + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
   }
   if (path.ends_with(".json")) {
     HEDDLE_RETURN_IF_ERROR(check_is_model(source));

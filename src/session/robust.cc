@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "heddle/base/errors.h"
 #include "heddle/planners/planner.h"
 #include "session_parts.h"
 

@@ -61,8 +61,8 @@ class HighsSolve {
     }
     // Only if there is no earlier solution to return.
     if (!fault_.empty() && !solution.has_values()) {
-      return Error(Code::kInternal, "its solution breaks the model: " + fault_ +
-                                        "; the coefficients may be too far apart: use other units")
+      return internal_error("its solution breaks the model: " + fault_ +
+                            "; the coefficients may be too far apart: use other units")
           .with_context(solution.solver);
     }
     return solution;

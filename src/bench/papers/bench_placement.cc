@@ -61,15 +61,14 @@ Result<std::vector<Task>> find_tasks(const BenchOptions& options) {
   std::error_code error;
   std::vector<fs::path> files;
   if (options.input.empty())
-    return Error(Code::kInvalidInput,
-                 "this suite needs --input DIR, a folder of placement workloads (.json)");
+    return invalid_input("this suite needs --input DIR, a folder of placement workloads (.json)");
   if (fs::is_directory(options.input, error)) {
     for (const auto& entry : fs::recursive_directory_iterator(options.input, error))
       if (entry.path().extension() == ".json") files.push_back(entry.path());
   } else {
     files.push_back(options.input);
   }
-  if (error) return Error(Code::kIo, error.message()).with_context(options.input);
+  if (error) return io_error(error.message()).with_context(options.input);
   std::sort(files.begin(), files.end());
   std::vector<Task> tasks;
   for (const auto& file : files) {
@@ -80,9 +79,9 @@ Result<std::vector<Task>> find_tasks(const BenchOptions& options) {
       if (wanted(task, options.only)) tasks.push_back(std::move(task));
   }
   if (tasks.empty())
-    return Error(Code::kNotFound,
-                 "no placement workload below it (objects with maxFPGAs, maxCPUs, nodes and "
-                 "edges) that --only lets through")
+    return not_found(
+               "no placement workload below it (objects with maxFPGAs, maxCPUs, nodes and "
+               "edges) that --only lets through")
         .with_context(options.input);
   return tasks;
 }

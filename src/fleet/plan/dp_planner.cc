@@ -173,15 +173,15 @@ Error no_plan_serves(const FleetTask& task) {
 Result<FleetAnswer> plan_dp(const FleetTask& task) {
   const auto& fleet = task.fleet;
   if (!dp_fits(fleet))
-    return Error(Code::kUnsupported,
-                 "ppipe-dp plans for at most two classes with devices, (count + 1) * (count + 1) up to " +
-                     std::to_string(kMaxCells) + "; use ppipe-columns or auto");
+    return unsupported(
+        "ppipe-dp plans for at most two classes with devices, (count + 1) * (count + 1) up to " +
+        std::to_string(kMaxCells) + "; use ppipe-columns or auto");
   const auto axes = axes_of(fleet);
   const auto objective = task.goal.objective;
   std::vector<ModelTable> tables;
   for (const auto& columns : task.columns) {
     if (task.options.deadline.should_stop())
-      return Error(Code::kCancelled, "ppipe-dp was stopped before it had a plan; give it more time");
+      return cancelled_error("ppipe-dp was stopped before it had a plan; give it more time");
     tables.emplace_back(axes, columns);
   }
   Split split;

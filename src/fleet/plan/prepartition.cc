@@ -100,20 +100,16 @@ std::optional<PrepartitionMethod> prepartition_method_named(std::string_view nam
 Result<Prepartition> prepartition(const Graph& graph, const std::vector<std::vector<double>>& us, int blocks,
                                   PrepartitionMethod method) {
   const size_t n = graph.num_ops();
-  if (n == 0) return Error(Code::kInvalidInput, "the graph has no op; there is nothing to cut into blocks");
+  if (n == 0) return invalid_input("the graph has no op; there is nothing to cut into blocks");
   if (blocks < 1)
-    return Error(Code::kInvalidInput,
-                 "the number of blocks is " + std::to_string(blocks) + "; expected at least 1");
-  if (us.empty())
-    return Error(Code::kInvalidInput, "there are no times; expected those of at least one class");
+    return invalid_input("the number of blocks is " + std::to_string(blocks) + "; expected at least 1");
+  if (us.empty()) return invalid_input("there are no times; expected those of at least one class");
   for (const auto& of_class : us)
     if (of_class.size() != n ||
         !std::all_of(of_class.begin(), of_class.end(), [](double t) { return std::isfinite(t) && t >= 0; }))
-      return Error(Code::kInvalidInput,
-                   "an op has no time on a class; expected one of every op, finite, not negative");
+      return invalid_input("an op has no time on a class; expected one of every op, finite, not negative");
   const auto shares = shares_of(graph, us);
-  if (shares.empty())
-    return Error(Code::kInvalidInput, "all times are 0; blocks of equal time have no meaning");
+  if (shares.empty()) return invalid_input("all times are 0; blocks of equal time have no meaning");
   const auto bytes = crossing_bytes(graph);
   const auto wanted = std::min(static_cast<size_t>(blocks), n);
   Prepartition result;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/errors.h"
 #include "onnx_wire.h"
 
 namespace heddle::internal {
@@ -82,7 +81,7 @@ Result<std::string> write_part(const OnnxContent& content, const OnnxPart& part)
   HEDDLE_ASSIGN_OR_RETURN(const auto nodes, fields_of(graph, base, GraphProtoField::kNode));
   HEDDLE_ASSIGN_OR_RETURN(const auto tensors, fields_of(graph, base, GraphProtoField::kInitializer));
   if (nodes.size() != part.nodes.size() || tensors.size() != part.initializers.size())
-    return Error(Code::kInternal, "the ONNX file was read in two ways");
+    return internal_error("the ONNX file was read in two ways");
   WireMessage written;
   for (size_t i = 0; i < nodes.size(); ++i)
     if (part.nodes[i]) written.text(GraphProtoField::kNode, nodes[i]);

@@ -8,7 +8,6 @@
 
 #include "core/strong_components.h"
 #include "heddle/base/content_hash.h"
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "onnx_check.h"
 #include "onnx_part.h"

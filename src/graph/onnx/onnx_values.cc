@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "onnx_file.h"
 #include "onnx_wire.h"

@@ -53,9 +53,9 @@ Result<Plan> build_plan(const Problem& problem, const std::vector<Lane>& lanes) 
   Plan plan;
   plan.lane_shares.clear();
   std::vector<LaneTiming::TimedStep> steps;
-  if (lanes.empty()) return Error(Code::kInvalidInput, "a plan needs at least one lane");
+  if (lanes.empty()) return invalid_input("a plan needs at least one lane");
   if (lanes.size() > 1 && problem.objective != Objective::kThroughput) {
-    return Error(Code::kInvalidInput, "several lanes make sense for the throughput objective only");
+    return invalid_input("several lanes make sense for the throughput objective only");
   }
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     LaneTiming timing(tables);

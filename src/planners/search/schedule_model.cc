@@ -123,7 +123,7 @@ Result<CpScheduleAnswer> solve_relaxed(const CpModel& model, double tick_us, siz
   }
   HEDDLE_ASSIGN_OR_RETURN(Solution solution, solve(model, solve_options));
   if (solution.status == SolveStatus::kInfeasible)
-    return Error(Code::kInternal, "the scheduling model has no solution although a plan satisfies it");
+    return internal_error("the scheduling model has no solution although a plan satisfies it");
   CpScheduleAnswer answer;
   // The same rounding that the combinatorial bounds get.
   const double safe = 1 - 1e-12 - 4e-16 * static_cast<double>(num_ops);

@@ -46,9 +46,9 @@ class SortingHat {
     const auto devices = configurations(problem).front();
     HEDDLE_RETURN_IF_ERROR(check_slots(devices.size(), options.subgraph_slots, name_));
     if (options.subgraph_slots % 2 != 0) {
-      return Error(Code::kInvalidInput, "q is " + std::to_string(options.subgraph_slots) +
-                                            ", expected an even number of at least 2: half of a device's "
-                                            "subgraphs read parameters in place");
+      return invalid_input("q is " + std::to_string(options.subgraph_slots) +
+                           ", expected an even number of at least 2: half of a device's "
+                           "subgraphs read parameters in place");
     }
     const ColdTables tables(problem, devices);
     PlanStore candidates(problem);

@@ -252,13 +252,11 @@ class Loop {
 
 Status check_slots(size_t devices, int q, const std::string& planner) {
   constexpr size_t kMostSlots = 512;
-  if (q < 2)
-    return Error(Code::kInvalidInput, planner + ": q is " + std::to_string(q) + ", expected at least 2");
+  if (q < 2) return invalid_input(planner + ": q is " + std::to_string(q) + ", expected at least 2");
   if (devices * static_cast<size_t>(q) > kMostSlots) {
-    return Error(Code::kUnsupported, planner + " plans for at most " + std::to_string(kMostSlots) +
-                                         " subgraphs in a submodel, not " + std::to_string(devices) +
-                                         " devices with " + std::to_string(q) +
-                                         " each: choose fewer devices, or a smaller q");
+    return unsupported(planner + " plans for at most " + std::to_string(kMostSlots) +
+                       " subgraphs in a submodel, not " + std::to_string(devices) + " devices with " +
+                       std::to_string(q) + " each: choose fewer devices, or a smaller q");
   }
   return {};
 }

@@ -14,7 +14,7 @@ namespace {
 Result<size_t> place_of(const std::string& name, const std::vector<TensorInfo>& infos) {
   for (size_t i = 0; i < infos.size(); ++i)
     if (infos[i].name == name) return i;
-  return Error(Code::kInternal, "the tensor " + quote_text(name) + " is not one that is served");
+  return internal_error("the tensor " + quote_text(name) + " is not one that is served");
 }
 
 std::vector<DType> types_of(const std::vector<TensorInfo>& infos) {
@@ -57,7 +57,7 @@ Result<std::vector<Shape>> output_rows(const OpenModel& open, const ServedModel&
   }
   HEDDLE_ASSIGN_OR_RETURN(auto found, open.model->output_shapes(shapes));
   if (found.size() != open.outputs.size())
-    return Error(Code::kInternal, "the model has other outputs than those that are served");
+    return internal_error("the model has other outputs than those that are served");
   std::vector<Shape> rows(served.outputs.size());
   // Those without an output of the file hold true shapes, whose size never varies.
   for (size_t o = 0; o < rows.size(); ++o) rows[o] = served.outputs[o].row;
@@ -66,7 +66,7 @@ Result<std::vector<Shape>> output_rows(const OpenModel& open, const ServedModel&
     row = std::move(found[k]);
     if (!open.batched) continue;
     if (row.empty() || row.front() != 1)
-      return Error(Code::kInvalidInput, "an output has no row for each row of the inputs");
+      return invalid_input("an output has no row for each row of the inputs");
     row.erase(row.begin());
   }
   return rows;

@@ -63,7 +63,7 @@ Status PlanRunner::add_part_tensors(const SegmentModel& cut, std::span<const OpI
     auto t = row_tensor(graph, id, 1, served.inputs);
     t.crosses = graph.tensor(id).producer.valid();
     if (!t.crosses && t.places.empty())
-      return Error(Code::kInternal, "the input '" + t.name + "' is not one of the model's");
+      return internal_error("the input '" + t.name + "' is not one of the model's");
     inputs_.push_back(std::move(t));
   }
   const std::set<OpId> own(ops.begin(), ops.end());
@@ -86,13 +86,12 @@ Status PlanRunner::add_part_size(int size, std::span<const OpId> ops, const Devi
   const auto check = [&](std::span<const TensorId> ids, std::span<const RowTensor> tensors) -> Status {
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids.size() != tensors.size() || ids[i] != tensors[i].id)
-        return Error(Code::kUnsupported,
-                     "at batch " + std::to_string(size) +
-                         " the model has other tensors than at batch 1; plan for batch 1");
+        return unsupported("at batch " + std::to_string(size) +
+                           " the model has other tensors than at batch 1; plan for batch 1");
       if (size > 1 && !has_rows(base.tensor(ids[i]), model->graph()->tensor(ids[i]), size))
-        return Error(Code::kUnsupported, "the tensor '" + tensors[i].name +
-                                             "' crosses a cut and its first dimension is not that of the "
-                                             "batch; cut elsewhere, or plan for batch 1");
+        return unsupported("the tensor '" + tensors[i].name +
+                           "' crosses a cut and its first dimension is not that of the "
+                           "batch; cut elsewhere, or plan for batch 1");
     }
     return {};
   };
@@ -150,7 +149,7 @@ Status PlanRunner::run(int slot, std::span<LiveRequest* const> batch) {
 Status PlanRunner::compute(int slot, std::span<LiveRequest* const> batch) {
   const auto it = sizes_.lower_bound(static_cast<int>(batch.size()));
   if (it == sizes_.end())
-    return Error(Code::kInternal, "a batch of " + std::to_string(batch.size()) + " is larger than planned");
+    return internal_error("a batch of " + std::to_string(batch.size()) + " is larger than planned");
   auto& executor = *it->second;
   gather(executor, slot, batch);
   HEDDLE_RETURN_IF_ERROR(executor.run_slot(slot));
@@ -207,9 +206,9 @@ Status PlanRunner::check_row(const TensorRow& row) const {
     const bool there = tensor.crosses ? feature != nullptr && feature->size() == tensor.kept_bytes()
                                       : row.inputs[tensor.places.front()] != nullptr;
     if (!there)
-      return Error(Code::kInternal, "the tensor '" + tensor.name +
-                                        "' did not come with the row, or not in its size of " +
-                                        std::to_string(tensor.kept_bytes()) + " bytes");
+      return internal_error("the tensor '" + tensor.name +
+                            "' did not come with the row, or not in its size of " +
+                            std::to_string(tensor.kept_bytes()) + " bytes");
   }
   return {};
 }

@@ -174,9 +174,8 @@ class Preparation {
     }
     for (const auto& [name, value] : varying_.pad)
       if (std::ranges::find(names, name) == names.end())
-        return Error(Code::kInvalidInput, "a pad value names the input '" + name + "'" +
-                                              did_you_mean(name, names) + "; the inputs of " + source_.name +
-                                              " are " + join_names(names));
+        return invalid_input("a pad value names the input '" + name + "'" + did_you_mean(name, names) +
+                             "; the inputs of " + source_.name + " are " + join_names(names));
     return {};
   }
 
@@ -191,9 +190,9 @@ class Preparation {
       for (size_t o = 0; o < rows.size(); ++o)
         for (size_t d = 0; d < rows[o].size(); ++d)
           if (rows[o][d] >= 0 && rows[o][d] != bucket.outputs[o][d])
-            return Error(Code::kInternal, "the shape of '" + served_.outputs[o].name + "' at " + bucket.name +
-                                              " is " + shape_text(bucket.outputs[o]) + ", and " +
-                                              shape_text(rows[o]) + " where dimensions stay open");
+            return internal_error("the shape of '" + served_.outputs[o].name + "' at " + bucket.name +
+                                  " is " + shape_text(bucket.outputs[o]) + ", and " + shape_text(rows[o]) +
+                                  " where dimensions stay open");
     }
     return {};
   }

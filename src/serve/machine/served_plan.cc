@@ -33,9 +33,8 @@ Status check_one_host(const PlanFile& file) {
   }
   if (hosts.size() <= 1) return {};
   const auto count = std::to_string(hosts.size());
-  return Error(Code::kUnsupported, "the plan computes on " + count +
-                                       " hosts; start a rank on each: mpirun -n " + count +
-                                       " heddle serve, or plan for the devices of one host (--devices)");
+  return unsupported("the plan computes on " + count + " hosts; start a rank on each: mpirun -n " + count +
+                     " heddle serve, or plan for the devices of one host (--devices)");
 }
 
 std::vector<std::set<DeviceId>> devices_of_lanes(const Plan& plan) {
@@ -162,7 +161,7 @@ Result<SlotTimes> measure_slots(PlanRunner& runner, const LocalModel& local,
         }
       });
   }
-  if (options.deadline.should_stop()) return Error(Code::kCancelled, "stopped while measuring");
+  if (options.deadline.should_stop()) return cancelled_error("stopped while measuring");
   SlotTimes times;
   size_t all = 0;
   for (size_t s = 0; s < n; ++s) {
@@ -343,8 +342,8 @@ Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanO
                                                  : open_plan_here(source, options.in_flight, control));
   const auto& file = opened.file;
   if (const auto name = served_name(file.problem); name != source.name)
-    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
-                                          source.name + "' is served; start another server for it");
+    return invalid_input(source.plan + ": is a plan for '" + name + "' now, and '" + source.name +
+                         "' is served; start another server for it");
   std::shared_ptr<LocalModel> local;
   if (opened.model && computes(file)) {
     HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, opened.model));

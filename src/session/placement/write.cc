@@ -3,7 +3,6 @@
 #include <map>
 #include <set>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/profiler.h"
