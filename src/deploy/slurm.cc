@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// The batch script is told of the time limit this long before it, beside the time to drain.
+// The batch script gets its signal this long before the time limit, beside the time to drain.
 constexpr int kLimitNotice_s = 30;
 
 constexpr const char* kInFolder =

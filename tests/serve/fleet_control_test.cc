@@ -149,10 +149,10 @@ TEST_F(FleetControlTest, AnotherFleetTakesThePlaceOfTheOld) {
   EXPECT_EQ(ask("POST", "/v2/fleet", R"({"heddle": "fleet"})").status, 400);
   EXPECT_EQ(ask("GET", "/v2/models/other/ready").status, 200);
   // As the program does when its file has changed.
-  std::atomic<int> told{0};
-  control_->replace(two_classes(), [&told](const Status& status) { told = status.ok() ? 1 : 2; });
-  EXPECT_TRUE(eventually([&told] { return told != 0; }));
-  EXPECT_EQ(told, 1);
+  std::atomic<int> outcome{0};
+  control_->replace(two_classes(), [&outcome](const Status& status) { outcome = status.ok() ? 1 : 2; });
+  EXPECT_TRUE(eventually([&outcome] { return outcome != 0; }));
+  EXPECT_EQ(outcome, 1);
   EXPECT_EQ(ask("GET", "/v2/models/net/ready").status, 200);
 }
 

@@ -32,7 +32,7 @@ bool wanted(const Task& task, const std::vector<std::string>& only) {
          });
 }
 
-// The objective is told by a folder on the way that begins with "latency" or "throughput"; without one the
+// The objective is that of the folder whose name begins with "latency" or "throughput"; without one the
 // workload is planned for both.
 std::vector<Task> tasks_of(const fs::path& path) {
   std::set<std::string> settings;

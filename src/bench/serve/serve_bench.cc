@@ -364,11 +364,11 @@ class Bench {
       const auto& t = subject_.model->inputs[i];
       request.inputs.push_back({t.name, t.dtype, t.row, row_.inputs[i], t.row_bytes, nullptr});
     }
-    std::promise<Status> told;
-    service_.infer(std::move(request), [&told](Result<InferResponse> result) {
-      told.set_value(result.ok() ? Status() : Status(std::move(result).error()));
+    std::promise<Status> answered;
+    service_.infer(std::move(request), [&answered](Result<InferResponse> result) {
+      answered.set_value(result.ok() ? Status() : Status(std::move(result).error()));
     });
-    return told.get_future().get();
+    return answered.get_future().get();
   }
 
   // The direct call's row: nothing settles it.

@@ -96,8 +96,9 @@ std::string request_head(const LoadTarget& target, const std::string& method, co
 }
 
 std::string error_text(const Result<Json>& json) {
-  const bool told = json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
-  return told ? (*json)["error"].get<std::string>() : "";
+  const bool has_error =
+      json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
+  return has_error ? (*json)["error"].get<std::string>() : "";
 }
 
 namespace {

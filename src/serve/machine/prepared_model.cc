@@ -46,7 +46,7 @@ class Preparation {
   Result<BucketedShapes> choose() {
     if (!is_varying()) return BucketedShapes{};
     HEDDLE_ASSIGN_OR_RETURN(auto choice, known_buckets(source_));
-    // Narrower types are judged, and times measured, without batches.
+    // The error of narrower types and all times are measured without batches.
     const auto alone = [&](const NamedShapes& shapes) {
       auto source = at(shapes);
       source.settings.max_batch = 1;
@@ -338,8 +338,8 @@ class Preparation {
     return {};
   }
 
-  // The outputs' shapes of expected requests, so that none of them waits for that. What the model does not take
-  // is told to those who ask.
+  // The outputs' shapes of expected requests, so that none of them waits for that. A request that the
+  // model does not take gets its error when it comes.
   void infer_expected() const {
     if (shapes_.smaller == SmallerRuns::kRefused) return;
     for (const auto& request : choice_.requests) {

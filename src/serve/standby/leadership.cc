@@ -91,7 +91,7 @@ Result<bool> Leadership::step() {
 
 Status Leadership::wait(const CancelToken& cancel,
                         const std::function<void(const std::string& leader)>& waits) {
-  std::string told;
+  std::string reported;
   for (bool first = true;; first = false) {
     const auto leads = step();
     if (!leads.ok() && first) return leads.error();
