@@ -1,8 +1,6 @@
 #include "heddle/base/json.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
 #include <new>
 #include <unordered_set>
 
