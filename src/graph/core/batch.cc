@@ -1,6 +1,5 @@
 #include "heddle/graph/batch.h"
 
-#include <algorithm>
 #include <set>
 
 #include "rebuilt.h"

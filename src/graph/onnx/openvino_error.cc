@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "heddle/base/spelling.h"
-#include "onnx_check.h"
 #include "openvino_reader.h"
 
 namespace heddle::internal {
