@@ -133,12 +133,10 @@ Result<CostTable> build_cost_table(const Graph& graph, const Cluster& cluster, c
       possible = possible || std::isfinite(cost->us);
     }
     if (!possible) {
-      return Error(
-          Code::kInfeasible,
-          fmt::format(
-              "no time is known for the op '{}' ({}) on any device of '{}' (classes {}); profile it there, "
-              "give the devices peak rates, or give the op a time for one of the classes",
-              graph.op(op).name, graph.op(op).type, cluster.name(), classes_of(cluster)));
+      return infeasible(fmt::format(
+          "no time is known for the op '{}' ({}) on any device of '{}' (classes {}); profile it there, "
+          "give the devices peak rates, or give the op a time for one of the classes",
+          graph.op(op).name, graph.op(op).type, cluster.name(), classes_of(cluster)));
     }
   }
   return table;

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 #include "heddle/base/utc.h"
 #include "sqlite.h"

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include <climits>
 #include <condition_variable>
 #include <mutex>
 #include <type_traits>

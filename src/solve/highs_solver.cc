@@ -15,7 +15,6 @@
 
 #include "heddle/base/units.h"
 #include "highs_model.h"
-#include "milp_check.h"
 #include "solve_options.h"
 #include "solver_threads.h"
 

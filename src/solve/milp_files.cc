@@ -1,5 +1,4 @@
 // MILPs as text for other solvers, in CPLEX's LP format.
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>

@@ -1,7 +1,5 @@
 #include "heddle/solve/solution.h"
 
-#include <cmath>
-
 #include "solve_options.h"
 
 namespace heddle {

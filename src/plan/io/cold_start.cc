@@ -1,7 +1,6 @@
 #include "heddle/plan/cold_start.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 

@@ -1,7 +1,6 @@
 #include "heddle/plan/builder.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "lane_timing.h"
 
