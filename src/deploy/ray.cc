@@ -25,8 +25,7 @@ Result<DeployFiles> ray_files(const Workloads& workloads) {
         "Ray runs the workers of a fleet; serve a plan of one model by --on systemd, "
         "kubernetes or slurm");
   if (s.tls.value_or(false))
-    return Error(
-        Code::kUnsupported,
+    return unsupported(
         "tls: no certificate can name hosts that Ray has not chosen yet; leave tls out, tokens still "
         "authenticate workers and clients");
   if (s.bus == "nats")
