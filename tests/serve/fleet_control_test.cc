@@ -12,26 +12,12 @@
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/rest_api.h"
 #include "serve_support.h"
+#include "two_classes.h"
 
 namespace heddle {
 namespace {
 
 using testing::HasSubstr;
-
-Fleet two_classes() {
-  Fleet fleet;
-  fleet.name = "two";
-  fleet.classes = {{.name = "fast", .count = 2, .nic_bytes_per_s = 1e9},
-                   {.name = "slow", .count = 4, .nic_bytes_per_s = 1e9}};
-  FleetModel net;
-  net.name = "net";
-  net.blocks = 2;
-  net.cut_bytes = {1000, 1000, 1000};
-  net.slo_us = 2e6;
-  net.latency_us = {{{{2000, 2000}}}, {{{4000, 5000}}}};
-  fleet.models = {net};
-  return fleet;
-}
 
 class FleetControlTest : public testing::Test {
  protected:

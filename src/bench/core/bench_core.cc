@@ -1,8 +1,6 @@
 // The core suite: how fast Heddle itself plans, evaluates and executes.
-#include <algorithm>
 
 #include "core/executor_bench.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/generators.h"
 #include "heddle/plan/bounds.h"

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <deque>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -291,10 +290,7 @@ class Bench {
                             LivePlane::create(one_device(subject_.model->name), options, {subject_.runner}));
     service_.serve(std::move(next));
     HEDDLE_ASSIGN_OR_RETURN(grpc_, GrpcServer::start({}, service_));
-    HEDDLE_ASSIGN_OR_RETURN(
-        http_, HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-          answer_rest(service_, head, std::move(body), std::move(reply));
-        }));
+    HEDDLE_ASSIGN_OR_RETURN(http_, start_rest(service_));
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(-1);
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &echo_port_);
