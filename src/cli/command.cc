@@ -1,12 +1,9 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <sstream>
 
 #include "heddle/base/json.h"
 #include "heddle/base/numbers.h"
@@ -225,15 +222,6 @@ Result<std::pair<std::string, double>> assignment(const std::string& flag, const
   if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
     return invalid_input(flag + " " + text + ": expected NAME=NUMBER");
   return std::pair(text.substr(0, eq), value);
-}
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) {
-    if (!part.empty()) parts.push_back(std::move(part));
-  }
-  return parts;
 }
 
 }  // namespace heddle::cli

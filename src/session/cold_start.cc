@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "cold_child.h"
 #include "heddle/base/child_process.h"
@@ -90,16 +89,6 @@ class ColdMeasurement {
   }
 
   Status predict(const ColdRun& apart, ColdReport& report) const;
-  int64_t bytes_of(const Segment& segment) const {
-    std::set<ParamId> params;
-    int64_t bytes = 0;
-    for (const OpId op : segment.ops) {
-      for (const ParamId p : file_.problem.graph->op(op).params) {
-        if (params.insert(p).second) bytes += file_.problem.graph->param(p).bytes;
-      }
-    }
-    return bytes;
-  }
 
   void summarise(ColdReport& report) {
     std::vector<size_t> order(starts_.size());
@@ -163,7 +152,7 @@ Status ColdMeasurement::predict(const ColdRun& apart, ColdReport& report) const 
     task.load_us = alone.loading.load_us;
     task.compile_us = alone.loading.compile_us;
     task.run_us = alone.finish_us - alone.start_us;
-    task.bytes = bytes_of(segment);
+    task.bytes = file_.problem.graph->param_bytes(segment.ops);
     // With a budget there is a second request, which shows the segments that did not stay.
     task.stays = settings_.budget_bytes == 0 || !is_loaded(report.median.requests[1][s]);
     task.threads = std::max<int>(1, static_cast<int>(cores.size()));

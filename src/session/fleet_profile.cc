@@ -249,8 +249,7 @@ Result<FleetPrecision> under_budget(const FleetProfileSettings& settings, const 
   chosen.variants.precisions = {precision_name(Precision::kF32)};
   HEDDLE_ASSIGN_OR_RETURN(const Precision fixed, narrowest_of(settings, chosen.variants));
   if (fixed == Precision::kF32) return chosen;
-  return Error(
-      Code::kInfeasible,
+  return infeasible(
       fmt::format("{} keeps {:.4g} % of decisions and has a mean error of {:.3g} of the range in {}, which "
                   "the cluster file fixes: raise the budget, or let devices compute in f32",
                   over->model, 100 * over->agreement, over->mean, precision_name(fixed)));

@@ -7,7 +7,6 @@
 // its units.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "heddle/base/log.h"

@@ -9,7 +9,6 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/discover.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/graph/coarsen.h"

@@ -1,5 +1,4 @@
 // heddle fleet explain, whatif and replan.
-#include <cmath>
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"

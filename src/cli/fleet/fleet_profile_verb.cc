@@ -7,6 +7,7 @@
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "model/model_flags.h"

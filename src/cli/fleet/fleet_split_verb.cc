@@ -3,7 +3,6 @@
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
-#include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_split.h"
 #include "heddle/report/text_table.h"
 

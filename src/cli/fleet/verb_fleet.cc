@@ -1,7 +1,6 @@
 // heddle fleet: the list of its parts, and what they share.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "fleet_verbs.h"

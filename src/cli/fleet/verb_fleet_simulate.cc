@@ -271,8 +271,7 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
     return invalid_input(
         "--avoid-stragglers goes by measured times, which --no-feedback ignores: give one of them");
   if (o.bound && (o.jitter > 0 || !o.stragglers.empty() || !o.migrate_to.empty()))
-    return Error(
-        Code::kInvalidInput,
+    return invalid_input(
         "--bound holds for one plan and exact times: leave out --jitter, --stragglers and --migrate-to");
   HEDDLE_ASSIGN_OR_RETURN(in.fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(in.deployment, the_deployment(o, in.fleet, invocation));

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/spelling.h"
-
 namespace heddle {
 namespace {
 

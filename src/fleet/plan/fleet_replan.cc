@@ -1,7 +1,6 @@
 #include "heddle/fleet/fleet_replan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 

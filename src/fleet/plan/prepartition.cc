@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "heddle/base/units.h"
@@ -127,13 +126,9 @@ Result<Prepartition> prepartition(const Graph& graph, const std::vector<std::vec
   for (size_t k = 0; k + 1 < cuts.size(); ++k) {
     std::vector<OpId> ops(order.begin() + static_cast<std::ptrdiff_t>(cuts[k]),
                           order.begin() + static_cast<std::ptrdiff_t>(cuts[k + 1]));
-    std::set<ParamId> params;
-    for (const auto op : ops) params.insert(graph.op(op).params.begin(), graph.op(op).params.end());
-    double parameter_bytes = 0;
-    for (const auto p : params) parameter_bytes += static_cast<double>(graph.param(p).bytes);
     std::sort(ops.begin(), ops.end());
+    result.parameter_bytes.push_back(static_cast<double>(graph.param_bytes(ops)));
     result.blocks.push_back(std::move(ops));
-    result.parameter_bytes.push_back(parameter_bytes);
   }
   for (const auto cut : cuts) result.cut_bytes.push_back(bytes[cut]);
   return result;

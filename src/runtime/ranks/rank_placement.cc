@@ -7,17 +7,6 @@
 namespace heddle {
 namespace {
 
-std::vector<std::string> split_at(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
 Result<std::vector<int>> place_as_chosen(const Cluster& cluster, size_t ranks, const std::string& choice) {
   const auto groups = split_at(choice, ';');
   const auto bad = [&](const std::string& why) {

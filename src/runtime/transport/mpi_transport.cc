@@ -119,8 +119,7 @@ class MpiTransport final : public Transport {
         mpi_status(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread"));
     open_ = true;
     if (given < MPI_THREAD_FUNNELED)
-      return Error(
-          Code::kUnsupported,
+      return unsupported(
           "this MPI library cannot be used by a program with threads (MPI_THREAD_FUNNELED is needed)");
     // Messages of the plan and alarms have separate communicators, so that their tags cannot collide.
     for (MPI_Comm* comm : {&plan_, &alarms_, &raw_}) {

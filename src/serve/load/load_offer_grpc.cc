@@ -1,11 +1,9 @@
 // What a server offers, asked by gRPC: models by the repository's index, their inputs by their metadata, and
 // what the plan promises by the parameters of their configuration.
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 
 #include "heddle/base/json.h"
-#include "heddle/base/units.h"
 #include "load_offer.h"
 #include "open_inference.grpc.pb.h"
 #include "protocol/grpc_ends.h"

@@ -1,8 +1,9 @@
 #include "heddle/serve/local_server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -207,11 +208,10 @@ class Server final : public LocalServer {
     HEDDLE_ASSIGN_OR_RETURN(const OutputError cost, unsplit_error(model, type, samples, options_.decisions));
     const auto& budget = options_.variants.budget;
     entry.in_f32 = budget && !budget->allows(cost.agreement(), cost.mean());
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "%s: %.4g %% of decisions as in f32, mean error %.2g of the range, on %d samples",
-                  precision_name(type), 100 * cost.agreement(), cost.mean(), cost.samples);
-    entry.precision = std::string(entry.in_f32 ? "in f32, for the budget forbids " : "in ") + text;
+    entry.precision =
+        fmt::format("in {}{}: {:.4g} % of decisions as in f32, mean error {:.2g} of the range, on {} samples",
+                    entry.in_f32 ? "f32, for the budget forbids " : "", precision_name(type),
+                    100 * cost.agreement(), cost.mean(), cost.samples);
     return {};
   }
 

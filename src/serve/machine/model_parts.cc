@@ -1,7 +1,5 @@
 #include "model_parts.h"
 
-#include <algorithm>
-
 namespace heddle {
 
 std::vector<OpId> ops_of_blocks(const FleetModelFile& file, int block_from, int block_to) {

@@ -1,11 +1,8 @@
 #include "own_shapes.h"
 
-#include <algorithm>
-
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "split_check.h"
 
 namespace heddle {
@@ -118,15 +115,7 @@ Result<double> OwnShapeRunner::measure(const ServedBucket& bucket, double second
   row.output_shapes = &bucket.outputs;
   LiveRequest* const batch[] = {&row};
   HEDDLE_RETURN_IF_ERROR(run(batch));  // the first run of a shape compiles for it
-  std::vector<double> times;
-  const TimeNs begin = live_now();
-  do {
-    if (deadline.should_stop()) return Error(Code::kCancelled, "stopped while measuring");
-    const TimeNs start = live_now();
-    HEDDLE_RETURN_IF_ERROR(run(batch));
-    times.push_back(us_from_ns(live_now() - start));
-  } while (times.size() < 3 || seconds_from_ns(live_now() - begin) < seconds);
-  return std::max(median_us(times), 1e-3);
+  return median_run_us(seconds, deadline, [&] { return run(batch); });
 }
 
 }  // namespace heddle

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/backend.h"

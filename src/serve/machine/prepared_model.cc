@@ -1,7 +1,8 @@
 #include "prepared_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "bucket_choice.h"
@@ -257,13 +258,9 @@ class Preparation {
       return false;
     }
     const bool right = worst.largest <= varying_.padding_limit;
-    char text[160];
-    std::snprintf(text, sizeof text, "padding changes outputs by at most %.2g of the largest", worst.largest);
-    how_ = text;
-    if (worst.decisions > 0 && worst.largest > 0) {
-      std::snprintf(text, sizeof text, " and %.4g %% of decisions", 100 * (1 - worst.agreement));
-      how_ += text;
-    }
+    how_ = fmt::format("padding changes outputs by at most {:.2g} of the largest", worst.largest);
+    if (worst.decisions > 0 && worst.largest > 0)
+      how_ += fmt::format(" and {:.4g} % of decisions", 100 * (1 - worst.agreement));
     how_ += right ? ": smaller inputs are padded" : ": not padded";
     if (right) shapes_.smaller = SmallerRuns::kPadded;
     return right;
@@ -375,7 +372,7 @@ class Preparation {
            ": a request takes " + format_us(expected) + " on average and " + format_us(worst) +
            " in the largest";
     if (choice_.padding > 0 && shapes_.smaller == SmallerRuns::kPadded)
-      note += ", " + format_percent(choice_.padding) + " of the expected inputs is padding";
+      note += fmt::format(", {:.3g} % of the expected inputs is padding", 100 * choice_.padding);
     note += "; " + how_;
     const auto& of_batch = out_.buckets.front().model->served.note;
     if (!of_batch.empty() && !at_own()) note += "; " + of_batch;
@@ -383,12 +380,6 @@ class Preparation {
   }
 
   static constexpr double kLeastShare = 1e-4;  // of a bucket's weight in the plan, also if none is expected
-
-  static std::string format_percent(double share) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g %%", 100 * share);
-    return text;
-  }
 
   ModelSource source_;
   const PrepareOptions& options_;

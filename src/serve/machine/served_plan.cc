@@ -1,7 +1,8 @@
 #include "served_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <thread>
 
@@ -276,16 +277,14 @@ Status verify_outputs(PlanRunner& runner, LocalModel& local, const PlanFile& fil
   const bool narrow = type != Precision::kF32;
   const bool differs = narrow ? !PrecisionError{type, errors.plan, errors.unsplit}.explained()
                               : errors.worst.largest > kMostSplitDifference;
-  char text[96];
-  std::snprintf(text, sizeof text, "%.2g", errors.worst.largest);
-  const std::string largest = std::string(" by at most ") + text + " of the largest";
-  std::snprintf(text, sizeof text, "%s: mean error %.2g of the range, on a random request",
-                precision_name(type), errors.plan.mean());
+  const auto largest = fmt::format(" by at most {:.2g} of the largest", errors.worst.largest);
+  const auto rounding = fmt::format("{}: mean error {:.2g} of the range, on a random request",
+                                    precision_name(type), errors.plan.mean());
   if (differs)
     return Error(Code::kVerificationFailed,
                  "the plan's outputs differ from the unsplit model's" +
-                     (narrow ? std::string(", more than rounding explains: ") + text : largest + " output"));
-  if (narrow) local.served.precision = std::string("in ") + text;
+                     (narrow ? ", more than rounding explains: " + rounding : largest + " output"));
+  if (narrow) local.served.precision = "in " + rounding;
   auto& note = local.served.note;
   note = "by a plan of " + file.planner +
          (narrow ? "" : ": outputs differ from the unsplit model's" + largest + ", on a random request") +

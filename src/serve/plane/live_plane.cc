@@ -353,8 +353,7 @@ Result<std::unique_ptr<LivePlane>> LivePlane::create_remote(Deployment deploymen
   HEDDLE_RETURN_IF_ERROR(check_deployment(deployment));
   for (const auto& p : deployment.pipelines)
     if (options.scheduler == SchedulerKind::kReactive && p.partitions.size() > 1)
-      return Error(
-          Code::kUnsupported,
+      return unsupported(
           "the scheduler 'reactive' forms batches anew in every pool, and feature maps go from worker "
           "to worker by batch; use reservation or busy-until");
   auto plane = std::make_unique<Plane>(std::move(deployment), options, true);

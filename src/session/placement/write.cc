@@ -1,7 +1,6 @@
 // Plans as placements of other tools.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"

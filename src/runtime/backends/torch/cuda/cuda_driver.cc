@@ -12,8 +12,7 @@ Result<CudaDriver> open_driver() {
   // Never closed: contexts live until the process ends.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return Error(
-        Code::kUnsupported,
+    return unsupported(
         "this machine has no CUDA driver (libcuda.so.1); install NVIDIA's, or use 'cpu' in the place "
         "of a CUDA device");
   }
