@@ -48,7 +48,7 @@ def models_of(steps: dict, ending: str) -> list[str]:
     return [name[:-len(ending)] for name in steps if name.endswith(ending)]
 
 
-def judged(good) -> str:
+def verdict_text(good) -> str:
     return "" if good == INFORMATION else "not measured" if good is None else "reached" if good else "not reached"
 
 
@@ -246,8 +246,8 @@ def tables_of_pairs(steps: dict) -> list[str]:
 def verdict(rows: list) -> str:
     goals = [good for _, _, good in rows if good != INFORMATION]
     if False in goals or not any(goals):
-        return judged(False if False in goals else None)
-    return "reached; the rest is not measured" if None in goals else judged(True)
+        return verdict_text(False if False in goals else None)
+    return "reached; the rest is not measured" if None in goals else verdict_text(True)
 
 
 def report(raw: dict) -> str:
@@ -264,7 +264,7 @@ def report(raw: dict) -> str:
             parts += ["Not run yet."]
             continue
         parts += [f"Goal: {WANTED[stage]}.", "", "| figure | | goal |", "|---|---|---|"]
-        parts += [f"| {name} | {figure} | {judged(good)} |" for name, figure, good in rows]
+        parts += [f"| {name} | {figure} | {verdict_text(good)} |" for name, figure, good in rows]
         parts += tables_of_pairs(steps)
         parts += ["", "| step | measured | predicted | error | outputs | |", "|---|---|---|---|---|---|"]
         parts += [row(name, step) for name, step in steps.items()]

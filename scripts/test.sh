@@ -17,7 +17,7 @@ if [ -z "${HEDDLE_SHARED:-}" ] && [ -d ../shared ]; then
 fi
 export HEDDLE_SHARED=${HEDDLE_SHARED:-}
 # (Inner quotes: the path may hold blanks.) Wheels are built without sanitizers:
-# what they leak or do between threads is not ours to judge.
+# what they leak or do between threads is not checked here.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export LSAN_OPTIONS="${LSAN_OPTIONS:-suppressions='$PWD/.ci/lsan.supp':print_suppressions=0}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-suppressions='$PWD/.ci/tsan.supp':halt_on_error=1}"

@@ -49,7 +49,7 @@ std::string read_all(int in) {
 }
 
 Error system_error(const std::string& what) {
-  return Error(Code::kIo, "cannot " + what + ": " + std::strerror(errno));
+  return io_error("cannot " + what + ": " + std::strerror(errno));
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ Result<Json> run_in_child(const std::function<Result<Json>()>& work) {
                  "the process that was started for this ended by signal " + std::to_string(signal) + why);
   }
   const Json answer = Json::parse(text, nullptr, false);
-  if (!answer.is_object()) return Error(Code::kInternal, "the process that was started for this ended early");
+  if (!answer.is_object()) return internal_error("the process that was started for this ended early");
   if (answer.contains("result")) return answer["result"];
   return Error(static_cast<Code>(answer.value("code", static_cast<int>(Code::kInternal))),
                answer.value("error", std::string("no reason given")));

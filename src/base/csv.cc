@@ -26,7 +26,7 @@ Result<std::vector<std::string>> fields_of(std::string_view line) {
       fields.back() += c;
     }
   }
-  if (quoted) return Error(Code::kInvalidInput, "a quoted field does not end on its line");
+  if (quoted) return invalid_input("a quoted field does not end on its line");
   return fields;
 }
 
@@ -61,12 +61,12 @@ Result<CsvTable> CsvTable::read(const std::string& path, std::span<const char* c
                                                std::to_string(table.columns_.size()));
   }
   if (table.columns_.empty())
-    return Error(Code::kInvalidInput, "the file is empty; expected a header line").with_context(path);
+    return invalid_input("the file is empty; expected a header line").with_context(path);
   return table;
 }
 
 Error CsvTable::error_on(size_t line, std::string message) const {
-  return Error(Code::kInvalidInput, std::move(message)).with_context(path_ + ":" + std::to_string(line));
+  return invalid_input(std::move(message)).with_context(path_ + ":" + std::to_string(line));
 }
 
 Error CsvTable::error(size_t row, std::string message) const {

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
@@ -103,12 +101,11 @@ Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
   if (!file.valid()) return system_error("cannot open", path);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return system_error("cannot read its size", path);
-  if (S_ISDIR(info.st_mode))
-    return Error(Code::kInvalidInput, "is a directory, expected a file").with_context(path);
-  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalidInput, "is not a regular file").with_context(path);
+  if (S_ISDIR(info.st_mode)) return invalid_input("is a directory, expected a file").with_context(path);
+  if (!S_ISREG(info.st_mode)) return invalid_input("is not a regular file").with_context(path);
 
   const auto too_large = [&] {
-    return Error(Code::kInvalidInput, "is larger than the " + format_bytes(max_bytes) + " that are read here")
+    return invalid_input("is larger than the " + format_bytes(max_bytes) + " that are read here")
         .with_context(path);
   };
   if (info.st_size > max_bytes) return too_large();
@@ -133,7 +130,7 @@ Status write_file_atomic(const std::string& path, std::string_view content) {
   struct stat old {};
   const bool exists = ::stat(path.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) {
-    return Error(Code::kInvalidInput, "is a directory, expected a file to write").with_context(path);
+    return invalid_input("is a directory, expected a file to write").with_context(path);
   }
   // A pipe or a device such as /dev/stdout has no old content to keep.
   if (exists && !S_ISREG(old.st_mode)) return write_in_place(path, content);

@@ -1,8 +1,6 @@
 #include "heddle/base/json.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
 #include <new>
 #include <unordered_set>
 
@@ -40,7 +38,7 @@ std::string ascii_only(std::string_view text) {
 }
 
 Error error_at(std::string_view text, size_t offset, const std::string& message) {
-  return Error(Code::kInvalidInput, message).with_context(place_of(text, offset));
+  return invalid_input(message).with_context(place_of(text, offset));
 }
 
 // Tracks how far the lexer has read, because the handler's callbacks for keys and brackets carry no position.
@@ -212,10 +210,10 @@ Result<std::vector<T>> read_elements(const JsonCursor& at, const char* what, Rea
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > static_cast<uint64_t>(std::max<int64_t>(limits.max_bytes, 0))) {
-    return Error(Code::kInvalidInput, "the document has " + format_bytes(static_cast<int64_t>(text.size())) +
-                                          ", at most " + format_bytes(limits.max_bytes) + " are accepted");
+    return invalid_input("the document has " + format_bytes(static_cast<int64_t>(text.size())) +
+                         ", at most " + format_bytes(limits.max_bytes) + " are accepted");
   }
-  if (text.empty()) return Error(Code::kInvalidInput, "the document is empty, expected a JSON value");
+  if (text.empty()) return invalid_input("the document is empty, expected a JSON value");
   Builder builder(text, limits);
   try {
     const CountingIterator first(text.data(), builder.seen());
@@ -225,7 +223,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
       return error_at(text, builder.offset(), "not a JSON document");
     }
   } catch (const std::bad_alloc&) {
-    return Error(Code::kInvalidInput, "the document does not fit in memory");
+    return invalid_input("the document does not fit in memory");
   }
   // The lexer treats a NUL byte as the end of its input.
   if (builder.offset() != text.size()) {
@@ -246,7 +244,7 @@ std::string json_text(const Json& json, int indent) {
 }
 
 Error JsonCursor::error(std::string message) const {
-  return Error(Code::kInvalidInput, std::move(message)).with_context(path_);
+  return invalid_input(std::move(message)).with_context(path_);
 }
 
 std::string JsonCursor::describe() const {

@@ -16,8 +16,8 @@ namespace heddle {
 namespace {
 
 Error open_error(int error) {
-  if (error == ENOENT || error == ENOTDIR) return Error(Code::kNotFound, "there is no such file");
-  return Error(Code::kIo, std::string("cannot be opened: ") + std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) return not_found("there is no such file");
+  return io_error(std::string("cannot be opened: ") + std::strerror(error));
 }
 
 FileIdentity identity_of(const struct stat& info) {
@@ -32,12 +32,11 @@ Result<int> open_regular(const std::string& path, int64_t max_bytes, FileIdentit
   struct stat info {};
   Error error(Code::kInvalidInput, "is not a regular file");
   if (::fstat(fd, &info) != 0) {
-    error = Error(Code::kIo, std::string("cannot be examined: ") + std::strerror(errno));
+    error = io_error(std::string("cannot be examined: ") + std::strerror(errno));
   } else if (S_ISREG(info.st_mode)) {
     *identity = identity_of(info);
     if (info.st_size <= max_bytes) return fd;
-    error = Error(Code::kInvalidInput,
-                  "has " + format_bytes(info.st_size) + ", the limit is " + format_bytes(max_bytes));
+    error = invalid_input("has " + format_bytes(info.st_size) + ", the limit is " + format_bytes(max_bytes));
   }
   ::close(fd);
   return error;
@@ -74,7 +73,7 @@ Result<MappedFile> MappedFile::open(const std::string& path, int64_t max_bytes) 
     if (file.data_ == nullptr) {
       const int error = errno;
       ::close(fd);
-      return Error(Code::kIo, std::string("cannot be mapped: ") + std::strerror(error));
+      return io_error(std::string("cannot be mapped: ") + std::strerror(error));
     }
   }
   ::close(fd);

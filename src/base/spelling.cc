@@ -74,6 +74,23 @@ std::string counted(uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+std::vector<std::string> split_at(std::string_view text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  auto parts = split_at(text, ',');
+  std::erase(parts, "");
+  return parts;
+}
+
 std::string quote_text(std::string_view text, size_t limit) {
   static constexpr char kDigits[] = "0123456789abcdef";
   size_t shown = std::min(text.size(), limit);

@@ -1,9 +1,11 @@
 #include "heddle/base/units.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
+#include <span>
 
 #include "heddle/base/numbers.h"
 
@@ -15,18 +17,12 @@ struct Scale {
   double factor;
 };
 
-std::string print(const char* format, double value) {
-  std::array<char, 64> buffer;
-  std::snprintf(buffer.data(), buffer.size(), format, value);
-  return buffer.data();
-}
-
 // Three significant digits for 1 <= |value| < 1000, so that columns of one unit read alike.
 std::string three_digits(double value) {
   const double size = std::fabs(value);
-  if (size < 9.995) return print("%.2f", value);
-  if (size < 99.95) return print("%.1f", value);
-  return print("%.0f", value);
+  if (size < 9.995) return fmt::format("{:.2f}", value);
+  if (size < 99.95) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.0f}", value);
 }
 
 std::string not_finite(double value) {
@@ -73,6 +69,18 @@ std::optional<double> finite(double value) {
   return value;
 }
 
+// The number times what its suffix stands for, after a multiple ("M") where `scales` are of units that take one.
+std::optional<double> scaled(std::string_view text, std::span<const Scale> scales,
+                             bool takes_multiple = true) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  std::string_view suffix = quantity->suffix;
+  const double factor = takes_multiple ? take_multiple(suffix) : 1;
+  for (const Scale& scale : scales)
+    if (suffix == scale.suffix) return finite(quantity->value * factor * scale.factor);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string format_us(double us) {
@@ -80,11 +88,12 @@ std::string format_us(double us) {
   // Each limit is the value that rounds up into the next unit: 999.6 us is "1.00 ms", not "1000 us".
   const double size = std::fabs(us);
   if (size == 0) return "0 us";
-  if (size < 0.9995) return (size < 0.0009995 ? print("%.3g", us * 1e3) : three_digits(us * 1e3)) + " ns";
+  if (size < 0.9995)
+    return (size < 0.0009995 ? fmt::format("{:.3g}", us * 1e3) : three_digits(us * 1e3)) + " ns";
   if (size < 999.5) return three_digits(us) + " us";
   if (size < 999.5e3) return three_digits(us / 1e3) + " ms";
   if (size < 9999.5e6) return three_digits(us / 1e6) + " s";
-  return print("%.4g", us / 3600e6) + " h";
+  return fmt::format("{:.4g}", us / 3600e6) + " h";
 }
 
 std::string format_bytes(int64_t bytes) {
@@ -97,27 +106,27 @@ std::string format_bytes(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return print("%.1f", value) + kUnits[unit];
+  return fmt::format("{:.1f}", value) + kUnits[unit];
 }
 
 std::string format_si(double value, std::string_view unit) {
   static constexpr std::array<const char*, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
   const std::string name(unit);
   if (!std::isfinite(value)) return not_finite(value) + " " + name;
-  if (std::fabs(value) < 0.9995) return print("%.3g", value) + " " + name;
+  if (std::fabs(value) < 0.9995) return fmt::format("{:.3g}", value) + " " + name;
   size_t prefix = 0;
   while (std::fabs(value) >= 999.5 && prefix + 1 < kPrefixes.size()) {
     value /= 1000;
     ++prefix;
   }
-  const std::string number = std::fabs(value) < 9999.5 ? three_digits(value) : print("%.4g", value);
+  const std::string number = std::fabs(value) < 9999.5 ? three_digits(value) : fmt::format("{:.4g}", value);
   return number + " " + kPrefixes[prefix] + name;
 }
 
 std::string format_requests(double per_s) {
   if (!std::isfinite(per_s)) return not_finite(per_s) + " req/s";
   if (per_s < 999.5) return (per_s > 0 ? three_digits(per_s) : "0") + " req/s";
-  std::string digits = print("%.0f", per_s);
+  std::string digits = fmt::format("{:.0f}", per_s);
   for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
   return digits + " req/s";
 }
@@ -136,52 +145,29 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
 }
 
 std::optional<double> parse_bandwidth(std::string_view text) {
+  static constexpr Scale kScales[] = {
+      {"B/s", 1}, {"Bps", 1}, {"bit/s", 1.0 / 8}, {"b/s", 1.0 / 8}, {"bps", 1.0 / 8}};
   const auto quantity = split(text);
-  if (!quantity) return std::nullopt;
-  std::string_view suffix = quantity->suffix;
-  const bool bare = suffix.empty();
-  const double factor = take_multiple(suffix);
-  if (bare || suffix == "B/s" || suffix == "Bps") return finite(quantity->value * factor);
-  if (suffix == "bit/s" || suffix == "b/s" || suffix == "bps") return finite(quantity->value * factor / 8);
-  return std::nullopt;
+  if (quantity && quantity->suffix.empty()) return quantity->value;
+  return scaled(text, kScales);
 }
 
 std::optional<double> parse_time_us(std::string_view text) {
-  static constexpr std::array<Scale, 8> kScales = {{{"", 1},
-                                                    {"ns", 1e-3},
-                                                    {"us", 1},
-                                                    {"\xc2\xb5s", 1},
-                                                    {"ms", 1e3},
-                                                    {"s", 1e6},
-                                                    {"min", 60e6},
-                                                    {"h", 3600e6}}};
-  const auto quantity = split(text);
-  if (!quantity) return std::nullopt;
-  for (const Scale& scale : kScales) {
-    if (scale.suffix == quantity->suffix) return finite(quantity->value * scale.factor);
-  }
-  return std::nullopt;
+  static constexpr Scale kScales[] = {{"", 1},     {"ns", 1e-3}, {"us", 1},     {"\xc2\xb5s", 1},
+                                      {"ms", 1e3}, {"s", 1e6},   {"min", 60e6}, {"h", 3600e6}};
+  return scaled(text, kScales, false);
 }
 
 std::optional<double> parse_seconds(std::string_view text) {
   const auto quantity = split(text);
-  if (!quantity) return std::nullopt;
-  if (quantity->suffix.empty()) return quantity->value;
+  if (quantity && quantity->suffix.empty()) return quantity->value;
   const auto us = parse_time_us(text);
-  if (!us) return std::nullopt;
-  return *us / 1e6;
+  return us ? std::optional(*us / 1e6) : std::nullopt;
 }
 
 std::optional<double> parse_rate(std::string_view text) {
-  static constexpr std::array<Scale, 4> kScales = {
-      {{"", 1}, {"/s", 1}, {"/min", 1.0 / 60}, {"/h", 1.0 / 3600}}};
-  const auto quantity = split(text);
-  if (!quantity) return std::nullopt;
-  std::string_view suffix = quantity->suffix;
-  const double factor = take_multiple(suffix);
-  for (const Scale& scale : kScales)
-    if (suffix == scale.suffix) return finite(quantity->value * factor * scale.factor);
-  return std::nullopt;
+  static constexpr Scale kScales[] = {{"", 1}, {"/s", 1}, {"/min", 1.0 / 60}, {"/h", 1.0 / 3600}};
+  return scaled(text, kScales);
 }
 
 std::optional<int64_t> parse_count(std::string_view text) {
@@ -195,14 +181,9 @@ std::optional<int64_t> parse_count(std::string_view text) {
 }
 
 std::optional<double> parse_flops(std::string_view text) {
-  const auto quantity = split(text);
-  if (!quantity) return std::nullopt;
-  std::string_view suffix = quantity->suffix;
-  const double factor = take_multiple(suffix);
-  for (std::string_view name : {"", "FLOPS", "FLOPs", "FLOP/s", "flops", "flop/s"}) {
-    if (suffix == name) return finite(quantity->value * factor);
-  }
-  return std::nullopt;
+  static constexpr Scale kScales[] = {{"", 1},       {"FLOPS", 1}, {"FLOPs", 1},
+                                      {"FLOP/s", 1}, {"flops", 1}, {"flop/s", 1}};
+  return scaled(text, kScales);
 }
 
 }  // namespace heddle

@@ -91,8 +91,7 @@ Result<std::string> find_in_wheels(const std::string& path) {
     tried += (tried.empty() ? "" : ", ") + root.string();
   }
   const std::string wheel = path.substr(0, path.find('/'));
-  return Error(Code::kNotFound,
-               "there is no " + path + " in " + tried + "; install the Python wheel of '" + wheel +
+  return not_found("there is no " + path + " in " + tried + "; install the Python wheel of '" + wheel +
                    "' (in a checkout: `make setup`), or set HEDDLE_SITE_PACKAGES to the folder that "
                    "has " +
                    wheel + "/");

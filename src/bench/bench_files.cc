@@ -30,11 +30,9 @@ void add_models(const fs::path& place, std::vector<BenchModel>& models) {
   for (const auto& file : files) {
     if (file.extension() != ".onnx") continue;
     const auto name = file.stem().string();
-    models.push_back({name, file.string(), default_shapes(name)});
+    models.push_back({.name = name, .path = file.string(), .place = {}, .shapes = default_shapes(name)});
   }
 }
-
-}  // namespace
 
 Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
   std::vector<BenchModel> models;
@@ -44,9 +42,24 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
          {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models", "rapidocr/models"})
       if (const auto found = find_in_wheels(folder); found.ok()) add_models(*found, models);
   }
-  if (models.empty())
-    return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");
+  if (models.empty()) return not_found("found no .onnx models; name folders or files with --models");
+  for (size_t m = 0; m < models.size(); ++m)
+    models[m].place = std::to_string(m + 1) + "/" + std::to_string(models.size());
   return models;
+}
+
+}  // namespace
+
+Status for_each_model(const BenchOptions& options, const Control& control,
+                      const std::function<Status(const BenchModel&)>& run) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
+  for (const BenchModel& model : models) {
+    if (control.cancel.cancelled()) break;
+    auto status = run(model);
+    if (control.cancel.cancelled()) break;
+    if (!status.ok()) return std::move(status).error().with_context(model.name);
+  }
+  return {};
 }
 
 }  // namespace heddle::bench

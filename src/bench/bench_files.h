@@ -1,10 +1,11 @@
 // The model files that benchmark suites run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
+#include "heddle/base/control.h"
 #include "heddle/session/loaded_model.h"
 #include "rows.h"
 
@@ -12,6 +13,7 @@ namespace heddle::bench {
 
 struct BenchModel {
   std::string name, path;
+  std::string place;                    // "3/12"
   std::map<std::string, Shape> shapes;  // usual ones, for models that leave theirs open
   ModelSpec source() const {
     ModelSpec source{.path = path, .import = {}};
@@ -20,7 +22,9 @@ struct BenchModel {
   }
 };
 
-// Those of --models, else of the installed wheels.
-Result<std::vector<BenchModel>> find_models(const BenchOptions& options);
+// Calls `run(model)` for those of --models, else for those of the installed wheels, until one fails. After Ctrl-C what
+// was measured so far is the answer.
+Status for_each_model(const BenchOptions& options, const Control& control,
+                      const std::function<Status(const BenchModel&)>& run);
 
 }  // namespace heddle::bench

@@ -9,6 +9,7 @@
 #include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/trajectory.h"
 #include "heddle/report/text_table.h"
 
@@ -129,6 +130,16 @@ BenchRow bench_row(std::string suite, std::string instance, std::string planner,
   r.unit = std::move(unit);
   r.value = value;
   return r;
+}
+
+Result<Problem> bench_problem(std::shared_ptr<const Graph> graph, const std::string& cluster,
+                              const CostModel& model) {
+  Problem problem;
+  problem.graph = std::move(graph);
+  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster(cluster));
+  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *problem.cluster, model, {}));
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  return problem;
 }
 
 bool wanted(const BenchOptions& options, std::string_view part) {

@@ -7,6 +7,7 @@
 
 #include "heddle/base/stopwatch.h"
 #include "heddle/bench/bench.h"
+#include "heddle/cost/cost_model.h"
 #include "heddle/planners/planner.h"
 
 namespace heddle::bench {
@@ -18,6 +19,10 @@ void set_trajectory(BenchRow& row, std::vector<Incumbent> trajectory, double hor
 // The rows from `first` on are of one instance: primal integrals are measured from the best value among them
 // or `reference` (0: none).
 void share_best_known(std::vector<BenchRow>& rows, size_t first, double reference = 0);
+
+// The graph on the cluster of that name, with the model's times.
+Result<Problem> bench_problem(std::shared_ptr<const Graph> graph, const std::string& cluster,
+                              const CostModel& model);
 
 // Is this part of the suite to be run?
 bool wanted(const BenchOptions& options, std::string_view part);

@@ -1,12 +1,9 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <sstream>
 
 #include "heddle/base/json.h"
 #include "heddle/base/numbers.h"
@@ -164,7 +161,7 @@ RunFn Command::subverbs(std::span<const Verb> verbs) {
   return [parts](const Invocation& invocation) -> Result<int> {
     for (const auto& [sub, run] : parts)
       if (sub->parsed()) return run(invocation);
-    return Error(Code::kInternal, "no part of the verb was parsed");
+    return internal_error("no part of the verb was parsed");
   };
 }
 
@@ -223,17 +220,8 @@ Result<std::pair<std::string, double>> assignment(const std::string& flag, const
   char* end = nullptr;
   const double value = eq == std::string::npos ? NAN : std::strtod(text.c_str() + eq + 1, &end);
   if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
-    return Error(Code::kInvalidInput, flag + " " + text + ": expected NAME=NUMBER");
+    return invalid_input(flag + " " + text + ": expected NAME=NUMBER");
   return std::pair(text.substr(0, eq), value);
-}
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) {
-    if (!part.empty()) parts.push_back(std::move(part));
-  }
-  return parts;
 }
 
 }  // namespace heddle::cli

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -162,7 +161,5 @@ Status check_output(const std::string& path);
 
 // "NAME=NUMBER" as the value of a flag or argument; the name may hold "=".
 Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text);
-// Splits "a,b,c" into its parts and drops empty ones.
-std::vector<std::string> split_list(const std::string& text);
 
 }  // namespace heddle::cli

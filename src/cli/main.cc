@@ -13,7 +13,6 @@
 
 #include "build_text.h"
 #include "command.h"
-#include "heddle/base/errors.h"
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"

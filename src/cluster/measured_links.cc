@@ -34,10 +34,9 @@ class MeasuredEditor {
  private:
   Status check(const MeasuredWay& way) const {
     if ((way.from.valid() || way.to.valid()) && way.bytes_per_s > 0 && way.latency_us >= 0) return {};
-    return Error(Code::kInvalidInput, "a measured way from '" + name_of(way.from) + "' to '" +
-                                          name_of(way.to) +
-                                          "' has no rate; expected a device at one end, a bandwidth above 0 "
-                                          "and a latency of at least 0");
+    return invalid_input("a measured way from '" + name_of(way.from) + "' to '" + name_of(way.to) +
+                         "' has no rate; expected a device at one end, a bandwidth above 0 "
+                         "and a latency of at least 0");
   }
   std::string name_of(DeviceId id) const { return id.valid() ? from_.device(id).name : "host"; }
 

@@ -31,8 +31,8 @@ ClusterResult load_hios_sim(std::string_view name) {
   const std::string_view digits = name.substr(kHiosSimPrefix.size());
   const auto n = parse_number<int>(digits);
   if (n && *n >= kHiosSimMin && *n <= kHiosSimMax) return hios_sim(*n);
-  return Error(Code::kNotFound, "no preset is named '" + std::string(name) + "'; hios-sim-N takes N from " +
-                                    std::to_string(kHiosSimMin) + " to " + std::to_string(kHiosSimMax));
+  return not_found("no preset is named '" + std::string(name) + "'; hios-sim-N takes N from " +
+                   std::to_string(kHiosSimMin) + " to " + std::to_string(kHiosSimMax));
 }
 
 ClusterResult load_preset(std::string_view name) {
@@ -43,8 +43,8 @@ ClusterResult load_preset(std::string_view name) {
   }
   if (name.starts_with(kHiosSimPrefix)) return load_hios_sim(name);
   const std::string hint = name.size() > 64 ? "" : did_you_mean(name, names);
-  return Error(Code::kNotFound, "no preset is named '" + std::string(name.substr(0, 64)) + "'" + hint +
-                                    "; 'heddle devices --presets' lists them");
+  return not_found("no preset is named '" + std::string(name.substr(0, 64)) + "'" + hint +
+                   "; 'heddle devices --presets' lists them");
 }
 
 }  // namespace
@@ -78,8 +78,8 @@ ClusterResult load_cluster(const std::string& file_or_preset) {
     // The most likely mistake is a preset's name without its prefix.
     for (const PresetEntry& entry : preset_table()) {
       if (entry.info.name != file_or_preset || text.error().code() != Code::kNotFound) continue;
-      return Error(Code::kNotFound, "no file is named '" + file_or_preset +
-                                        "'; the preset is 'preset:" + file_or_preset + "'");
+      return not_found("no file is named '" + file_or_preset + "'; the preset is 'preset:" + file_or_preset +
+                       "'");
     }
     return std::move(text).error();
   }

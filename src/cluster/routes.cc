@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <queue>
 #include <string>
 
@@ -156,8 +155,7 @@ Result<RouteTable> fastest_routes(std::span<const Node> nodes, std::span<const L
     for (const bool through_devices : {false, true}) {
       if (std::all_of(row.begin(), row.end(), [](const auto& r) { return r.has_value(); })) break;
       if (!search.run(static_cast<uint32_t>(from), through_devices, labels_left)) {
-        return Error(
-            Code::kUnsupported,
+        return unsupported(
             "the topology has too many incomparable routes; use fewer links or fewer distinct bandwidths");
       }
       for (size_t to = 0; to < n; ++to) {
@@ -167,8 +165,8 @@ Result<RouteTable> fastest_routes(std::span<const Node> nodes, std::span<const L
       }
     }
     if (hops > kMaxHops) {
-      return Error(Code::kUnsupported, "the routes of the topology hold over " + std::to_string(kMaxHops) +
-                                           " hops; join its nodes by switches instead of long chains");
+      return unsupported("the routes of the topology hold over " + std::to_string(kMaxHops) +
+                         " hops; join its nodes by switches instead of long chains");
     }
   }
   return routes;

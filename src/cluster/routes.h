@@ -1,7 +1,6 @@
 // Routes between all pairs of a topology's nodes.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>

@@ -25,15 +25,15 @@ constexpr int kMaxFlowDepth =
     32;  // "[" and "{"; the formats need at most 6. yaml-cpp itself refuses 500 of any kind
 
 Error at_line(const std::string& source, int line, std::string message) {
-  return Error(Code::kInvalidInput, std::move(message)).with_context(fmt::format("{}:{}", source, line));
+  return invalid_input(std::move(message)).with_context(fmt::format("{}:{}", source, line));
 }
 
 // Ignores quotes and comments, so the count may be too high, but only for artificial files.
 Status prescan(std::string_view text, const std::string& source, const std::string& kind) {
   if (text.size() > kMaxYamlBytes) {
-    return Error(Code::kInvalidInput, fmt::format("the file has {}; a {} file has at most {}",
-                                                  format_bytes(static_cast<int64_t>(text.size())), kind,
-                                                  format_bytes(static_cast<int64_t>(kMaxYamlBytes))))
+    return invalid_input(fmt::format("the file has {}; a {} file has at most {}",
+                                     format_bytes(static_cast<int64_t>(text.size())), kind,
+                                     format_bytes(static_cast<int64_t>(kMaxYamlBytes))))
         .with_context(source);
   }
   int depth = 0, line = 1;
@@ -92,7 +92,7 @@ Result<YAML::Node> parse_document(std::string_view text, const std::string& sour
     return at_line(source, e.mark.line + 1,
                    fmt::format("not valid YAML at column {}: {}", e.mark.column + 1, what));
   } catch (const std::exception& e) {
-    return Error(Code::kInvalidInput, fmt::format("not valid YAML: {}", e.what())).with_context(source);
+    return invalid_input(fmt::format("not valid YAML: {}", e.what())).with_context(source);
   }
 }
 
@@ -280,7 +280,7 @@ Result<YamlDocument> parse_yaml_as_json(std::string_view text, const std::string
   try {
     HEDDLE_ASSIGN_OR_RETURN(document.json, Converter(source, plain, document).convert(root, "$"));
   } catch (const YAML::Exception& e) {
-    return Error(Code::kInvalidInput, std::string("not valid YAML: ") + e.what()).with_context(source);
+    return invalid_input(std::string("not valid YAML: ") + e.what()).with_context(source);
   }
   return document;
 }

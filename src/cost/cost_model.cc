@@ -108,10 +108,10 @@ std::unique_ptr<CostModel> scaled_cost_model(std::shared_ptr<const CostModel> me
 Result<CostTable> build_cost_table(const Graph& graph, const Cluster& cluster, const CostModel& model,
                                    const CostContext& context) {
   if (context.batch < 1 || !(context.share > 0) || context.share > 1) {
-    return Error(Code::kInvalidInput,
-                 fmt::format("batch {} and share {} are out of range; expected a batch of at least 1 "
-                             "and a share above 0 and at most 1",
-                             context.batch, context.share));
+    return invalid_input(
+        fmt::format("batch {} and share {} are out of range; expected a batch of at least 1 "
+                    "and a share above 0 and at most 1",
+                    context.batch, context.share));
   }
   std::vector<size_t> same_as(cluster.num_devices());  // first device with equal costs
   std::map<DeviceKey, size_t> first;
@@ -133,12 +133,10 @@ Result<CostTable> build_cost_table(const Graph& graph, const Cluster& cluster, c
       possible = possible || std::isfinite(cost->us);
     }
     if (!possible) {
-      return Error(
-          Code::kInfeasible,
-          fmt::format(
-              "no time is known for the op '{}' ({}) on any device of '{}' (classes {}); profile it there, "
-              "give the devices peak rates, or give the op a time for one of the classes",
-              graph.op(op).name, graph.op(op).type, cluster.name(), classes_of(cluster)));
+      return infeasible(fmt::format(
+          "no time is known for the op '{}' ({}) on any device of '{}' (classes {}); profile it there, "
+          "give the devices peak rates, or give the op a time for one of the classes",
+          graph.op(op).name, graph.op(op).type, cluster.name(), classes_of(cluster)));
     }
   }
   return table;

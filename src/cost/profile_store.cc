@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 #include "heddle/base/utc.h"
 #include "sqlite.h"
@@ -33,9 +32,9 @@ constexpr const char* kColumns =
     "signature, target, batch, share, label, median_us, rel_spread, runs, taken_at";
 
 Error broken(const std::string& path, const std::string& why) {
-  return Error(Code::kInvalidInput,
-               fmt::format("{}; move the file away or name another profile store, and it is measured anew",
-                           why))
+  return invalid_input(
+             fmt::format("{}; move the file away or name another profile store, and it is measured anew",
+                         why))
       .with_context(path);
 }
 
@@ -72,10 +71,10 @@ Status prepare_schema(Database& db) {
   }
   if (id != kApplicationId) return broken(db.path(), "this SQLite file is no profile store");
   if (version > kVersion) {
-    return Error(Code::kUnsupported,
-                 fmt::format("the profile store has version {}, this program reads up to {}; use a newer "
-                             "program or name another profile store",
-                             version, kVersion))
+    return unsupported(
+               fmt::format("the profile store has version {}, this program reads up to {}; use a newer "
+                           "program or name another profile store",
+                           version, kVersion))
         .with_context(db.path());
   }
   return {};
@@ -118,16 +117,15 @@ const std::string& ProfileStore::path() const { return impl_->db.path(); }
 
 Result<std::shared_ptr<ProfileStore>> ProfileStore::open(const std::string& path,
                                                          const std::string& fingerprint) {
-  if (path.empty()) return Error(Code::kInvalidInput, "the profile store's path is empty; name a file");
+  if (path.empty()) return invalid_input("the profile store's path is empty; name a file");
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code failed;
   if (!folder.empty()) std::filesystem::create_directories(folder, failed);
   if (failed)
-    return Error(Code::kIo,
-                 fmt::format("cannot create the folder '{}': {}", folder.string(), failed.message()))
+    return io_error(fmt::format("cannot create the folder '{}': {}", folder.string(), failed.message()))
         .with_context(path);
   if (std::filesystem::is_directory(path, failed))
-    return Error(Code::kInvalidInput, "is a folder; expected a file").with_context(path);
+    return invalid_input("is a folder; expected a file").with_context(path);
 
   std::shared_ptr<ProfileStore> store(new ProfileStore());
   store->impl_ = std::make_unique<Impl>();
@@ -200,11 +198,11 @@ Result<std::vector<ProfileRecord>> ProfileStore::all() const {
 
 Status ProfileStore::put(const ProfileRecord& record) {
   if (!plausible(record)) {
-    return Error(Code::kInternal,
-                 fmt::format("the measurement of '{}' is impossible: {} us, spread {}, {} runs, batch {}, "
-                             "share {}, target '{}'",
-                             record.label, record.median_us, record.rel_spread, record.runs, record.key.batch,
-                             record.key.share, record.key.target));
+    return internal_error(
+        fmt::format("the measurement of '{}' is impossible: {} us, spread {}, {} runs, batch {}, "
+                    "share {}, target '{}'",
+                    record.label, record.median_us, record.rel_spread, record.runs, record.key.batch,
+                    record.key.share, record.key.target));
   }
   const std::lock_guard lock(impl_->mutex);
   Statement& s = impl_->put;

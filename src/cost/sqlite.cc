@@ -1,6 +1,5 @@
 #include "sqlite.h"
 
-#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <chrono>

@@ -39,6 +39,9 @@ inline std::string replaced_all(std::string text, std::string_view what, std::st
 
 // For POSIX shells: literal text in single quotes, variables in double quotes.
 std::string shell_word(std::string_view word);
+// The words, each as `written` writes it, on lines of some 100 bytes that end in a backslash.
+std::string command_lines(const std::vector<std::string>& words,
+                          std::string (*written)(std::string_view word));
 std::string shell_command(const std::vector<std::string>& words);
 
 // Makes tokens, a certificate authority and a certificate for these names, once; more names as arguments.

@@ -91,6 +91,27 @@ class Kubernetes {
   Json metadata(const std::string& name, const std::string& component) const {
     return {{"name", name}, {"labels", labels(component)}};
   }
+  static Json document(const char* version, const char* kind, Json metadata, Json spec) {
+    return {{"apiVersion", version},
+            {"kind", kind},
+            {"metadata", std::move(metadata)},
+            {"spec", std::move(spec)}};
+  }
+  static Json port(const char* name, int64_t number) {
+    return {{"name", name}, {"port", number}, {"targetPort", name}};
+  }
+  Json service(const std::string& name, const std::string& component, Json ports) const {
+    Json spec = {{"selector", labels(component)}, {"ports", std::move(ports)}};
+    return document("v1", "Service", metadata(name, component), std::move(spec));
+  }
+  // Names each pod, also those that are not ready yet.
+  Json headless_service(const std::string& name, const std::string& component, Json port) const {
+    Json spec = {{"clusterIP", "None"},
+                 {"publishNotReadyAddresses", true},
+                 {"selector", labels(component)},
+                 {"ports", Json::array({std::move(port)})}};
+    return document("v1", "Service", metadata(name, component), std::move(spec));
+  }
   Json priority(const char* role) const {
     return s_.priority_class.empty() ? w_.name + "-" + role : s_.priority_class;
   }
@@ -177,37 +198,20 @@ class Kubernetes {
     Json template_ = pod("server", std::move(c), "server", select);
     template_["spec"]["terminationGracePeriodSeconds"] = kEndpointDelay_s + termination_s();
     // A second server would take the workers from the first, so an update ends the old one before.
-    const Json deployment = {{"apiVersion", "apps/v1"},
-                             {"kind", "Deployment"},
-                             {"metadata", metadata(w_.name, "server")},
-                             {"spec",
-                              {{"replicas", 1},
-                               {"progressDeadlineSeconds", static_cast<int64_t>(s_.wait_s + 2 * kLoading_s)},
-                               {"strategy", {{"type", "Recreate"}}},
-                               {"selector", {{"matchLabels", labels("server")}}},
-                               {"template", std::move(template_)}}}};
-    const Json service = {{"apiVersion", "v1"},
-                          {"kind", "Service"},
-                          {"metadata", metadata(w_.name, "server")},
-                          {"spec",
-                           {{"selector", labels("server")},
-                            {"ports",
-                             {{{"name", "http"}, {"port", s_.port}, {"targetPort", "http"}},
-                              {{"name", "grpc"}, {"port", s_.grpc_port}, {"targetPort", "grpc"}}}}}}};
-    std::string out = json_to_yaml(deployment) + "---\n" + json_to_yaml(service);
+    Json spec = {{"replicas", 1},
+                 {"progressDeadlineSeconds", static_cast<int64_t>(s_.wait_s + 2 * kLoading_s)},
+                 {"strategy", {{"type", "Recreate"}}},
+                 {"selector", {{"matchLabels", labels("server")}}},
+                 {"template", std::move(template_)}};
+    std::string out =
+        json_to_yaml(document("apps/v1", "Deployment", metadata(w_.name, "server"), std::move(spec))) +
+        "---\n" +
+        json_to_yaml(
+            service(w_.name, "server", Json::array({port("http", s_.port), port("grpc", s_.grpc_port)})));
     if (!w_.is_fleet) return out;
     // Workers announce themselves before the server is ready: it waits for them.
-    const Json registry_service = {
-        {"apiVersion", "v1"},
-        {"kind", "Service"},
-        {"metadata", metadata(registry(), "server")},
-        {"spec",
-         {{"clusterIP", "None"},
-          {"publishNotReadyAddresses", true},
-          {"selector", labels("server")},
-          {"ports",
-           Json::array({{{"name", "registry"}, {"port", s_.worker_port}, {"targetPort", "registry"}}})}}}};
-    return out + "---\n" + json_to_yaml(registry_service);
+    return out + "---\n" +
+           json_to_yaml(headless_service(registry(), "server", port("registry", s_.worker_port)));
   }
 
   std::string worker_documents(const WorkerGroup& g) const {
@@ -234,31 +238,16 @@ class Kubernetes {
     if (select.empty()) select["heddle/class"] = label_value(g.device_class);
     Json template_ = pod(component, std::move(c), "workers", select);
     template_["spec"]["terminationGracePeriodSeconds"] = termination_s();
-    const Json set = {{"apiVersion", "apps/v1"},
-                      {"kind", "StatefulSet"},
-                      {"metadata", metadata(g.name, component)},
-                      {"spec",
-                       {{"replicas", g.workers},
-                        {"serviceName", g.name},
-                        {"podManagementPolicy", "Parallel"},
-                        {"selector", {{"matchLabels", labels(component)}}},
-                        {"template", std::move(template_)}}}};
-    const Json service = {
-        {"apiVersion", "v1"},
-        {"kind", "Service"},
-        {"metadata", metadata(g.name, component)},
-        {"spec",
-         {{"clusterIP", "None"},
-          {"publishNotReadyAddresses", true},
-          {"selector", labels(component)},
-          {"ports",
-           Json::array({{{"name", "worker"}, {"port", s_.worker_listen_port}, {"targetPort", "worker"}}})}}}};
-    const Json budget = {
-        {"apiVersion", "policy/v1"},
-        {"kind", "PodDisruptionBudget"},
-        {"metadata", metadata(g.name, component)},
-        {"spec", {{"maxUnavailable", 1}, {"selector", {{"matchLabels", labels(component)}}}}}};
-    return json_to_yaml(set) + "---\n" + json_to_yaml(service) + "---\n" + json_to_yaml(budget);
+    const Json own = metadata(g.name, component), selector = {{"matchLabels", labels(component)}};
+    Json spec = {{"replicas", g.workers},
+                 {"serviceName", g.name},
+                 {"podManagementPolicy", "Parallel"},
+                 {"selector", selector},
+                 {"template", std::move(template_)}};
+    Json budget = {{"maxUnavailable", 1}, {"selector", selector}};
+    return json_to_yaml(document("apps/v1", "StatefulSet", own, std::move(spec))) + "---\n" +
+           json_to_yaml(headless_service(g.name, component, port("worker", s_.worker_listen_port))) +
+           "---\n" + json_to_yaml(document("policy/v1", "PodDisruptionBudget", own, std::move(budget)));
   }
 
   std::string bus_documents() const {
@@ -270,28 +259,15 @@ class Kubernetes {
               {"resources", resources(1, "256Mi", "", 0)},
               {"volumeMounts", Json::array({{{"name", "data"}, {"mountPath", "/data"}}})}};
     // Workers renew their entries within a lease: nothing is lost with the bus's memory.
-    const Json deployment = {
-        {"apiVersion", "apps/v1"},
-        {"kind", "Deployment"},
-        {"metadata", metadata(bus_name(), "bus")},
-        {"spec",
-         {{"replicas", 1},
-          {"selector", {{"matchLabels", labels("bus")}}},
-          {"template",
-           {{"metadata", {{"labels", labels("bus")}}},
-            {"spec",
-             {{"priorityClassName", priority("server")},
-              {"automountServiceAccountToken", false},
-              {"containers", Json::array({std::move(c)})},
-              {"volumes", Json::array({{{"name", "data"}, {"emptyDir", Json::object()}}})}}}}}}}};
-    const Json service = {
-        {"apiVersion", "v1"},
-        {"kind", "Service"},
-        {"metadata", metadata(bus_name(), "bus")},
-        {"spec",
-         {{"selector", labels("bus")},
-          {"ports", Json::array({{{"name", "nats"}, {"port", 4222}, {"targetPort", "nats"}}})}}}};
-    return json_to_yaml(deployment) + "---\n" + json_to_yaml(service);
+    Json pod = {{"priorityClassName", priority("server")},
+                {"automountServiceAccountToken", false},
+                {"containers", Json::array({std::move(c)})},
+                {"volumes", Json::array({{{"name", "data"}, {"emptyDir", Json::object()}}})}};
+    Json spec = {{"replicas", 1},
+                 {"selector", {{"matchLabels", labels("bus")}}},
+                 {"template", {{"metadata", {{"labels", labels("bus")}}}, {"spec", std::move(pod)}}}};
+    return json_to_yaml(document("apps/v1", "Deployment", metadata(bus_name(), "bus"), std::move(spec))) +
+           "---\n" + json_to_yaml(service(bus_name(), "bus", Json::array({port("nats", 4222)})));
   }
 
   // The server before its workers: without it no worker is of use.
@@ -330,15 +306,14 @@ class Kubernetes {
 
 Result<DeployFiles> kubernetes_files(const Workloads& workloads) {
   if (workloads.hosts.size() > 1)
-    return Error(Code::kUnsupported,
-                 "the plan runs on " + std::to_string(workloads.hosts.size()) +
-                     " hosts by MPI, which Kubernetes does not start by itself; use --on slurm, or "
-                     "serve a fleet");
+    return unsupported("the plan runs on " + std::to_string(workloads.hosts.size()) +
+                       " hosts by MPI, which Kubernetes does not start by itself; use --on slurm, or "
+                       "serve a fleet");
   int64_t bytes = 0;
   for (const auto& [path, text] : workloads.files) bytes += static_cast<int64_t>(text.size());
   if (bytes > kMostConfigBytes)
-    return Error(Code::kUnsupported, "fleet and plan have " + format_bytes(bytes) +
-                                         ", and a ConfigMap holds 1 MiB; serve fewer models or batch sizes");
+    return unsupported("fleet and plan have " + format_bytes(bytes) +
+                       ", and a ConfigMap holds 1 MiB; serve fewer models or batch sizes");
   return Kubernetes(workloads).files();
 }
 

@@ -21,17 +21,16 @@ Json template_words(const std::vector<std::string>& words) {
 Result<DeployFiles> ray_files(const Workloads& workloads) {
   const auto& s = workloads.settings;
   if (!workloads.is_fleet)
-    return Error(Code::kUnsupported,
-                 "Ray runs the workers of a fleet; serve a plan of one model by --on systemd, "
-                 "kubernetes or slurm");
+    return unsupported(
+        "Ray runs the workers of a fleet; serve a plan of one model by --on systemd, "
+        "kubernetes or slurm");
   if (s.tls.value_or(false))
-    return Error(
-        Code::kUnsupported,
+    return unsupported(
         "tls: no certificate can name hosts that Ray has not chosen yet; leave tls out, tokens still "
         "authenticate workers and clients");
   if (s.bus == "nats")
-    return Error(Code::kUnsupported,
-                 "on Ray no NATS server is started; name yours as bus: nats://HOST:PORT, or leave bus out");
+    return unsupported(
+        "on Ray no NATS server is started; name yours as bus: nats://HOST:PORT, or leave bus out");
   Workloads w = workloads;
   w.settings.tls = false;
   Places p;

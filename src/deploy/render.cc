@@ -1,7 +1,6 @@
 #include "heddle/deploy/render.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <sstream>
 #include <system_error>
@@ -18,16 +17,13 @@ constexpr const char* kListFile = "files.txt";
 
 struct Renderer {
   const char* name;
-  DeployTarget target;
   Result<DeployFiles> (*files)(const Workloads&);
 };
-constexpr std::array kRenderers = {Renderer{"kubernetes", DeployTarget::kKubernetes, kubernetes_files},
-                                   Renderer{"slurm", DeployTarget::kSlurm, slurm_files},
-                                   Renderer{"ray", DeployTarget::kRay, ray_files},
-                                   Renderer{"systemd", DeployTarget::kSystemd, systemd_files}};
+constexpr Renderer kRenderers[] = {
+    {"kubernetes", kubernetes_files}, {"slurm", slurm_files}, {"ray", ray_files}, {"systemd", systemd_files}};
 
 Error failed_on(const std::string& path, const std::error_code& error) {
-  return Error(Code::kIo, error.message()).with_context(path);
+  return io_error(error.message()).with_context(path);
 }
 
 // A list that was edited must not lead out of the folder.
@@ -53,21 +49,14 @@ Result<std::vector<std::string>> listed_files(const std::string& folder) {
 
 }  // namespace
 
-std::optional<DeployTarget> deploy_target_named(std::string_view name) {
-  for (const auto& r : kRenderers)
-    if (name == r.name) return r.target;
-  return std::nullopt;
-}
-
-std::vector<std::string> deploy_target_names() {
+std::vector<std::string> deploy_targets() {
   std::vector<std::string> names;
   for (const auto& r : kRenderers) names.emplace_back(r.name);
   return names;
 }
 
-Result<DeployFiles> render_deployment(const Workloads& workloads, DeployTarget target) {
-  const auto found = std::find_if(kRenderers.begin(), kRenderers.end(),
-                                  [&](const Renderer& r) { return r.target == target; });
+Result<DeployFiles> render_deployment(const Workloads& workloads, const std::string& target) {
+  const auto* found = std::ranges::find(kRenderers, target, &Renderer::name);
   HEDDLE_ASSIGN_OR_RETURN(DeployFiles files, found->files(workloads));
   std::string list;
   for (const auto& [path, text] : files) list += path + "\n";

@@ -18,12 +18,15 @@ std::string shell_word(std::string_view word) {
       [](const std::string& text) { return "\"" + text + "\""; });
 }
 
-std::string shell_command(const std::vector<std::string>& words) {
+std::string shell_command(const std::vector<std::string>& words) { return command_lines(words, shell_word); }
+
+std::string command_lines(const std::vector<std::string>& words,
+                          std::string (*written)(std::string_view word)) {
   constexpr size_t kLineBytes = 100;
   std::string out;
   size_t line = 0;
   for (const auto& w : words) {
-    const auto word = shell_word(w);
+    const auto word = written(w);
     if (line > 0 && line + word.size() > kLineBytes) {
       out += " \\\n  ";
       line = 2;

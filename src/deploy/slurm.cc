@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// The batch script is told of the time limit this long before it, beside the time to drain.
+// The batch script gets its signal this long before the time limit, beside the time to drain.
 constexpr int kLimitNotice_s = 30;
 
 constexpr const char* kInFolder =
@@ -255,8 +255,8 @@ class Slurm {
 
 Result<DeployFiles> slurm_files(const Workloads& workloads) {
   if (workloads.settings.bus == "nats")
-    return Error(Code::kUnsupported,
-                 "on Slurm no NATS server is started; name yours as bus: nats://HOST:PORT, or leave bus out");
+    return unsupported(
+        "on Slurm no NATS server is started; name yours as bus: nats://HOST:PORT, or leave bus out");
   const Slurm slurm(workloads);
   return workloads.is_fleet ? slurm.fleet_files() : slurm.plan_files();
 }

@@ -11,7 +11,7 @@ namespace heddle {
 namespace {
 
 // A word of ExecStart=: % begins a specifier, $ a variable, and words with blanks stand in quotes.
-std::string unit_word(const std::string& word) {
+std::string unit_word(std::string_view word) {
   const auto text = expanded_word(
       word,
       [](const std::string& literal) {
@@ -22,20 +22,6 @@ std::string unit_word(const std::string& word) {
       },
       [](const std::string& name) { return "${" + name + "}"; });
   return text.find_first_of(" \t'\"\\;") == std::string::npos ? text : "\"" + text + "\"";
-}
-
-std::string unit_command(const std::vector<std::string>& words) {
-  std::string out;
-  size_t line = 0;
-  for (const auto& w : words) {
-    const auto word = unit_word(w);
-    constexpr size_t kLineBytes = 100;
-    out += line == 0 ? "" : line + word.size() > kLineBytes ? " \\\n  " : " ";
-    if (line + word.size() > kLineBytes) line = 0;
-    line += word.size() + 1;
-    out += word;
-  }
-  return out;
 }
 
 class Systemd {
@@ -82,7 +68,7 @@ class Systemd {
     std::string out =
         "[Unit]\nDescription=" + replaced_all(description, "%", "%%") +
         "\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=exec\nExecStart=" +
-        unit_command(command) + "\n";
+        command_lines(command, unit_word) + "\n";
     for (const auto& name : secrets)
       out += "LoadCredential=" + name + ":" + folder() + "/secrets/" + name + "\n";
     return out +
@@ -178,13 +164,11 @@ class Systemd {
 
 Result<DeployFiles> systemd_files(const Workloads& workloads) {
   if (workloads.hosts.size() > 1)
-    return Error(Code::kUnsupported,
-                 "the plan runs on " + std::to_string(workloads.hosts.size()) +
-                     " hosts by MPI, which units of single hosts do not start; use --on slurm, or "
-                     "serve a fleet");
+    return unsupported("the plan runs on " + std::to_string(workloads.hosts.size()) +
+                       " hosts by MPI, which units of single hosts do not start; use --on slurm, or "
+                       "serve a fleet");
   if (workloads.settings.bus == "nats")
-    return Error(Code::kUnsupported,
-                 "units start no NATS server; name yours as bus: nats://HOST:PORT, or leave bus out");
+    return unsupported("units start no NATS server; name yours as bus: nats://HOST:PORT, or leave bus out");
   return Systemd(workloads).files();
 }
 

@@ -57,8 +57,8 @@ Status check_classes(const DeploySettings& settings, const Fleet& fleet) {
   for (const auto& c : fleet.classes) known.push_back(c.name);
   for (const auto& [name, c] : settings.classes)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return Error(Code::kNotFound, "the settings name the class " + quote_text(name) +
-                                        ", which the fleet does not have" + did_you_mean(name, known));
+      return not_found("the settings name the class " + quote_text(name) + ", which the fleet does not have" +
+                       did_you_mean(name, known));
   return {};
 }
 

@@ -70,9 +70,8 @@ Status validate_op_costs(const Problem& p) {
     bool runs = false;
     for (const DeviceId d : usable) runs = runs || std::isfinite(row[d.index()]);
     if (!runs) {
-      return Error(Code::kInfeasible,
-                   "op '" + p.graph->op(op).name + "' (" + p.graph->op(op).type +
-                       ") runs on none of the usable devices: allow another device or give it a cost");
+      return infeasible("op '" + p.graph->op(op).name + "' (" + p.graph->op(op).type +
+                        ") runs on none of the usable devices: allow another device or give it a cost");
     }
   }
   return {};

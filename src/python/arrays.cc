@@ -83,8 +83,8 @@ nb::object to_array(const TensorValue& value) {
   const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
                                  [&](const KnownType& known) { return known.dtype == value.dtype; });
   if (type == std::end(kTypes))
-    raise(Error(Code::kUnsupported,
-                std::string("an output of type ") + dtype_name(value.dtype) + " cannot become an array"));
+    raise(
+        unsupported(std::string("an output of type ") + dtype_name(value.dtype) + " cannot become an array"));
   auto* const data = new std::shared_ptr<std::byte[]>(value.data);
   const nb::capsule owner(data,
                           [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "errors.h"
-#include "heddle/base/errors.h"
 #include "heddle/fleet/size_buckets.h"
 #include "objects.h"
 

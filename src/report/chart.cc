@@ -1,8 +1,9 @@
 #include "heddle/report/chart.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "markup.h"
 
@@ -14,15 +15,10 @@ constexpr double kChartWidth = 560, kHeight = 334, kChartLeft = 58, kChartRight 
 constexpr size_t kColours = 6;
 constexpr const char* kDashes[] = {"", "6 3", "2 3", "8 3 2 3"};
 
-std::string text_of(const char* format, double v) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, v);
-  return text;
-}
-std::string at(double v) { return text_of("%.1f", v); }
+std::string at(double v) { return fmt::format("{:.1f}", v); }
 
-std::string label(double v, bool as_percent) {
-  return as_percent ? text_of("%.4g %%", v * 100) : text_of("%.4g", v);
+std::string label(double v, bool as_percent = false) {
+  return as_percent ? fmt::format("{:.4g} %", v * 100) : fmt::format("{:.4g}", v);
 }
 
 struct Axis {
@@ -33,13 +29,13 @@ struct Axis {
 };
 
 std::string svg_text(double x, double y, const char* anchor, const char* css, const std::string& text) {
-  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" text-anchor=\"" + anchor + "\" class=\"" + css +
-         "\">" + escape_markup(text) + "</text>\n";
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y,
+                     anchor, css, escape_markup(text));
 }
 
 std::string line(double x1, double y1, double x2, double y2, const char* css) {
-  return "<line x1=\"" + at(x1) + "\" y1=\"" + at(y1) + "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) +
-         "\" class=\"" + css + "\"/>\n";
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1,
+                     x2, y2, css);
 }
 
 void set_range(const Chart& chart, Axis& x, Axis& y) {
@@ -76,7 +72,7 @@ std::string grid(const Chart& chart, const Axis& x, const Axis& y) {
   for (double v = std::ceil(x.from / x_step - 1e-9) * x_step; v <= x.to + x_step * 1e-9; v += x_step) {
     svg += line(x(v), kChartTop, x(v), kHeight - kChartBottom, "grid");
     svg += svg_text(x(v), kHeight - kChartBottom + 16, "middle", "tick",
-                    text_of("%.4g", std::fabs(v) < x_step * 1e-6 ? 0 : v));
+                    label(std::fabs(v) < x_step * 1e-6 ? 0 : v));
   }
   svg += line(kChartLeft, kHeight - kChartBottom, kChartWidth - kChartRight, kHeight - kChartBottom, "axis");
   for (const auto& [level, name] : chart.levels) {
@@ -129,10 +125,9 @@ std::string chart_svg(const Chart& chart) {
       if (!std::isfinite(px) || !std::isfinite(py)) continue;
       const double cy = y(std::clamp(py, y.from, y.to));
       path += (path.empty() ? "M" : "L") + at(x(px)) + " " + at(cy);
-      dots += "<circle cx=\"" + at(x(px)) + "\" cy=\"" + at(cy) + "\" r=\"2.6\" class=\"" + css +
-              "\"><title>" +
-              escape_markup(l.name + " at " + text_of("%.4g", px) + ": " + label(py, chart.y_percent)) +
-              "</title></circle>\n";
+      dots += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" class=\"{}\"><title>{}</title></circle>\n", x(px),
+          cy, css, escape_markup(l.name + " at " + label(px) + ": " + label(py, chart.y_percent)));
     }
     if (!path.empty())
       svg += "<path d=\"" + path + "\" class=\"" + css + "\" style=\"fill:none\"" +

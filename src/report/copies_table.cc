@@ -1,7 +1,5 @@
 #include "heddle/report/copies_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "heddle/base/json.h"

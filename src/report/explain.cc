@@ -1,30 +1,83 @@
 #include "heddle/report/explain.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <map>
 #include <set>
+#include <vector>
 
 #include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/cluster/edit.h"
 #include "heddle/cluster/variants.h"
 #include "precision_choice.h"
-#include "suggestions.h"
 
 namespace heddle {
 namespace {
 
-int64_t param_bytes_on(const Problem& problem, const Plan& plan, DeviceId device) {
-  std::set<ParamId> params;
-  for (const auto& s : plan.segments) {
-    if (s.device != device) continue;
-    for (const auto op : s.ops)
-      params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
+constexpr double kLeastGain = 1e-3;
+constexpr size_t kMostSuggestions = 8;
+
+void try_change(const Problem& changed, const Plan& plan, double value_us, const std::string& text,
+                std::vector<Suggestion>& out) {
+  const auto value = evaluate_objective(changed, plan);
+  if (!value.ok()) return;
+  const double gain = value_us > 0 ? (value_us - *value) / value_us : 0;
+  if (gain >= kLeastGain) out.push_back({text, *value, gain});
+}
+
+// Links that the plan's transfers and loads use.
+std::set<LinkId> used_links(const Problem& problem, const Plan& plan) {
+  std::set<LinkId> links;
+  for (const auto& step : plan.steps) {
+    const std::vector<Hop>* hops = nullptr;
+    if (step.route >= 0) {
+      hops = &plan.routes[static_cast<size_t>(step.route)];
+    } else if (step.kind != StepKind::kRun) {
+      const auto* route = step.kind == StepKind::kLoad ? problem.cluster->load_route(step.to)
+                                                       : problem.cluster->route(step.from, step.to);
+      if (route != nullptr) hops = &route->hops;
+    }
+    if (hops == nullptr) continue;
+    for (const auto& hop : *hops) links.insert(hop.link);
   }
-  int64_t bytes = 0;
-  for (const auto p : params) bytes += problem.graph->param(p).bytes;
-  return bytes;
+  return links;
+}
+
+// Helpful changes of the hardware: times the same plan under one change at a time. Best first; changes that gain less
+// than 0.1 % are left out.
+std::vector<Suggestion> suggest(const Problem& problem, const Plan& plan, double value_us) {
+  std::vector<Suggestion> list;
+  std::set<DeviceId> used;
+  for (const auto& s : plan.segments) used.insert(problem.cluster->physical(s.device));
+  for (const auto device : used) {
+    Problem changed = problem;
+    auto costs = std::make_shared<CostTable>(*problem.costs);
+    for (const auto variant : problem.cluster->variants(device)) costs->scale(variant, 0.5);
+    changed.costs = std::move(costs);
+    try_change(changed, plan, value_us, problem.cluster->device(device).name + " twice as fast", list);
+  }
+  for (const auto link : used_links(problem, plan)) {
+    const auto& name = problem.cluster->link(link).name;
+    auto cluster = edit_cluster(*problem.cluster, {.scale = name, .factor = 2});
+    if (!cluster.ok()) continue;
+    Problem changed = problem;
+    changed.cluster = *cluster;
+    try_change(changed, plan, value_us, "link " + name + " twice as fast", list);
+  }
+  Problem uncontended = problem;
+  uncontended.execution.link_contention = uncontended.execution.engine_contention = false;
+  try_change(uncontended, plan, value_us, "transfers that never wait for each other", list);
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Suggestion& a, const Suggestion& b) { return a.gain > b.gain; });
+  if (list.size() > kMostSuggestions) list.resize(kMostSuggestions);
+  return list;
+}
+
+int64_t param_bytes_on(const Problem& problem, const Plan& plan, DeviceId device) {
+  std::vector<OpId> ops;
+  for (const auto& s : plan.segments)
+    if (s.device == device) ops.insert(ops.end(), s.ops.begin(), s.ops.end());
+  return problem.graph->param_bytes(ops);
 }
 
 // Time of the whole model on one device; infinite if the device cannot run all ops.

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "explain_tables.h"
 #include "heddle/base/gap.h"

@@ -1,7 +1,7 @@
 // A fleet's simulations as a page: charts over the load, and a timeline of a window.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "heddle/base/units.h"
@@ -19,12 +19,6 @@ constexpr char kFleetStyle[] =
     ".charts svg,.wide svg{width:100%;height:auto;background:var(--soft);border-radius:8px}"
     ".charts svg{min-width:480px;display:block}.wide{overflow-x:auto}.wide svg{min-width:900px;display:block}"
     ".row{fill:var(--paper)}.lane{font:10px system-ui,sans-serif;fill:var(--muted)}.send{opacity:.55}";
-
-std::string formatted(const char* format, double v) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, v);
-  return text;
-}
 
 // Adds one line per series and quantity over the load factor.
 template <class Value>
@@ -73,7 +67,7 @@ Chart use_chart(const FleetSimulationView& view) {
 Chart latency_chart(const FleetSimulationView& view) {
   Chart chart{.title = "Latency of answered requests", .x_label = "load factor", .y_label = "ms"};
   for (const double q : {.5, .95, .99})
-    add_lines(chart, view, "p" + formatted("%g", q * 100),
+    add_lines(chart, view, fmt::format("p{:g}", q * 100),
               [q](const SimulationResult& r) { return us_from_ns(r.latency.percentile(q)) / 1e3; });
   return chart;
 }
@@ -123,48 +117,45 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
     const auto name = view.deployment->classes[d.device_class].name + " " +
                       std::to_string(d.device - view.deployment->classes[d.device_class].first_device) +
                       (d.share > 1 ? " (1/" + std::to_string(d.share) + ")" : "");
-    svg += "<rect class=\"row\" x=\"" + formatted("%.1f", kLeft) + "\" y=\"" + formatted("%.1f", at) +
-           "\" width=\"" + formatted("%.1f", kWidth - kLeft - 10) + "\" height=\"" +
-           formatted("%.1f", kRow - 2) + "\"/>" + "<text class=\"lane\" x=\"" + formatted("%.1f", kLeft - 6) +
-           "\" y=\"" + formatted("%.1f", at + 10) + "\" text-anchor=\"end\" style=\"font-size:10px\">" +
-           escape_markup(name) + "</text>\n";
+    svg += fmt::format(
+        "<rect class=\"row\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>"
+        "<text class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" "
+        "style=\"font-size:10px\">{}</text>\n",
+        kLeft, at, kWidth - kLeft - 10, kRow - 2, kLeft - 6, at + 10, escape_markup(name));
   }
   for (const auto& bar : r.window) {
     const auto row = y.find(bar.device);
     if (row == y.end()) continue;
     const double from = x(bar.start), to = x(bar.end);
     const auto& model = view.deployment->models[view.deployment->pipelines[bar.pipeline].model].name;
-    svg += "<rect class=\"c" + std::to_string(bar.pipeline % 6) + (bar.transfer ? " send" : "") + "\" x=\"" +
-           formatted("%.2f", from) + "\" y=\"" + formatted("%.1f", row->second + (bar.transfer ? 9 : 0)) +
-           "\" width=\"" + formatted("%.2f", std::max(.4, to - from)) + "\" height=\"" +
-           (bar.transfer ? "4" : "8.5") + "\" style=\"stroke:var(--paper);stroke-width:.4\"><title>" +
-           escape_markup(std::string(bar.transfer ? "transfer to" : "run of") + " partition " +
-                         std::to_string(bar.partition) + ", pipeline " + std::to_string(bar.pipeline) + ", " +
-                         model + "\nbatch of " + std::to_string(bar.batch_size) + ", request " +
-                         std::to_string(bar.request) + "\n" + format_us(us_from_ns(bar.start)) + " to " +
-                         format_us(us_from_ns(bar.end))) +
-           "</title></rect>\n";
+    const auto hover = fmt::format("{} partition {}, pipeline {}, {}\nbatch of {}, request {}\n{} to {}",
+                                   bar.transfer ? "transfer to" : "run of", bar.partition, bar.pipeline,
+                                   model, bar.batch_size, bar.request, format_us(us_from_ns(bar.start)),
+                                   format_us(us_from_ns(bar.end)));
+    svg += fmt::format(
+        "<rect class=\"c{}{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" "
+        "style=\"stroke:var(--paper);stroke-width:.4\"><title>{}</title></rect>\n",
+        bar.pipeline % 6, bar.transfer ? " send" : "", from, row->second + (bar.transfer ? 9 : 0),
+        std::max(.4, to - from), bar.transfer ? "4" : "8.5", escape_markup(hover));
   }
   const double bottom = top + static_cast<double>(devices.size()) * kRow;
   const double step = round_step(span, 8);
   for (double t = 0; t <= span + step * 1e-9; t += step) {
     const double at = x(view.window_from + static_cast<TimeNs>(t));
-    svg += "<text class=\"lane\" x=\"" + formatted("%.1f", at) + "\" y=\"" + formatted("%.1f", bottom + 14) +
-           "\" text-anchor=\"" + (t + step > span ? "end" : "middle") + "\">" +
-           format_us(us_from_ns(view.window_from) + t / 1e3) + "</text>\n";
+    svg += fmt::format("<text class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at,
+                       bottom + 14, t + step > span ? "end" : "middle",
+                       format_us(us_from_ns(view.window_from) + t / 1e3));
   }
-  const auto note = all > devices.size() ? " (the first " + std::to_string(devices.size()) + " of " +
-                                               std::to_string(all) + " virtual devices at work)"
-                                         : std::string();
-  const std::string cut =
-      r.window.size() >= kMostBars ? " Cut after " + std::to_string(kMostBars) + " bars." : "";
-  return "<h2>Window" + note +
-         "</h2><p class=\"muted\">Runs in the colour of their pipeline; transfers thin, at the receiving "
-         "device." +
-         cut +
-         "</p>"
-         "<div class=\"wide\"><svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
-         formatted("%.0f", kWidth) + " " + formatted("%.0f", bottom + 24) + "\">" + svg + "</svg></div>\n";
+  std::string note, cut;
+  if (all > devices.size())
+    note = fmt::format(" (the first {} of {} virtual devices at work)", devices.size(), all);
+  if (r.window.size() >= kMostBars) cut = fmt::format(" Cut after {} bars.", kMostBars);
+  return fmt::format(
+      "<h2>Window{}</h2><p class=\"muted\">Runs in the colour of their pipeline; transfers thin, at the "
+      "receiving "
+      "device.{}</p><div class=\"wide\"><svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" "
+      "viewBox=\"0 0 {:.0f} {:.0f}\">{}</svg></div>\n",
+      note, cut, kWidth, bottom + 24, svg);
 }
 
 TextTable figures_table(const FleetSimulationView& view) {
@@ -177,14 +168,14 @@ TextTable figures_table(const FleetSimulationView& view) {
     for (const auto& p : s.points) {
       const auto& t = p.result.total;
       const auto& n = p.result.counters;
-      table.add_row({s.scheduler, formatted("%g", p.load_factor), std::to_string(t.arrivals),
-                     percent(t.attainment()), std::to_string(t.late), std::to_string(t.dropped),
-                     std::to_string(t.failed), format_us(us_from_ns(p.result.latency.percentile(.5))),
-                     format_us(us_from_ns(p.result.latency.percentile(.99))),
-                     format_us(p.result.queueing.mean_ns() / 1e3),
-                     n.batches
-                         ? formatted("%.2f", static_cast<double>(n.probes) / static_cast<double>(n.batches))
-                         : ""});
+      table.add_row(
+          {s.scheduler, fmt::format("{:g}", p.load_factor), std::to_string(t.arrivals),
+           percent(t.attainment()), std::to_string(t.late), std::to_string(t.dropped),
+           std::to_string(t.failed), format_us(us_from_ns(p.result.latency.percentile(.5))),
+           format_us(us_from_ns(p.result.latency.percentile(.99))),
+           format_us(p.result.queueing.mean_ns() / 1e3),
+           n.batches ? fmt::format("{:.2f}", static_cast<double>(n.probes) / static_cast<double>(n.batches))
+                     : ""});
     }
   return table;
 }
@@ -195,11 +186,11 @@ std::string fleet_tiles(const FleetSimulationView& view) {
   const auto& series = view.series.back();
   const SweepPoint& last = series.points.back();
   const auto& total = last.result.total;
-  const std::string at = series.scheduler + " at load factor " + formatted("%g", last.load_factor);
+  const std::string at = fmt::format("{} at load factor {:g}", series.scheduler, last.load_factor);
   const auto holds = load_attained(series, view.wanted_attainment);
   std::string html = "<div class=\"tiles\">\n";
   html += page_tile(percent(view.wanted_attainment) + " in time",
-                    holds ? "up to " + formatted("%g", *holds) : "never", "load factor, " + series.scheduler);
+                    holds ? fmt::format("up to {:g}", *holds) : "never", "load factor, " + series.scheduler);
   html += page_tile("in time", percent(total.attainment()), at);
   html += page_tile("p99", format_us(us_from_ns(last.result.latency.percentile(.99))), "latency, " + at);
   html += page_tile("dropped", std::to_string(total.dropped),

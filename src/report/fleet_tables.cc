@@ -1,4 +1,5 @@
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <numeric>
 #include <string_view>
 
@@ -19,11 +20,7 @@ Json counts_json(const RequestCounts& c) {
 
 Json durations_json(const DurationHistogram& h) {
   Json json = {{"count", h.count()}, {"mean_us", h.mean_ns() / 1e3}, {"max_us", us_from_ns(h.max())}};
-  for (const double q : kPercentiles) {
-    char key[24];
-    std::snprintf(key, sizeof key, "p%g_us", q * 100);
-    json[key] = us_from_ns(h.percentile(q));
-  }
+  for (const double q : kPercentiles) json[fmt::format("p{:g}_us", q * 100)] = us_from_ns(h.percentile(q));
   return json;
 }
 
@@ -37,16 +34,11 @@ std::string field(const std::string& text) {
 
 std::string row(const std::string& scheduler, double load, const std::string& model, const RequestCounts& c,
                 const DurationHistogram& latency, const DurationHistogram& queueing) {
-  char text[320];
-  std::snprintf(text, sizeof text, ",%.6g,", load);
-  std::string line = field(scheduler) + text + field(model);
-  std::snprintf(text, sizeof text, ",%llu,%llu,%llu,%llu,%llu,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n",
-                static_cast<unsigned long long>(c.arrivals), static_cast<unsigned long long>(c.in_time),
-                static_cast<unsigned long long>(c.late), static_cast<unsigned long long>(c.dropped),
-                static_cast<unsigned long long>(c.failed), c.attainment(), latency.mean_ns() / 1e3,
-                us_from_ns(latency.percentile(.5)), us_from_ns(latency.percentile(.95)),
-                us_from_ns(latency.percentile(.99)), queueing.mean_ns() / 1e3);
-  return line + text;
+  return fmt::format("{},{:.6g},{},{},{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n",
+                     field(scheduler), load, field(model), c.arrivals, c.in_time, c.late, c.dropped, c.failed,
+                     c.attainment(), latency.mean_ns() / 1e3, us_from_ns(latency.percentile(.5)),
+                     us_from_ns(latency.percentile(.95)), us_from_ns(latency.percentile(.99)),
+                     queueing.mean_ns() / 1e3);
 }
 
 std::string milliseconds(TimeNs ns) { return format_us(us_from_ns(ns)); }
@@ -71,13 +63,11 @@ std::string series_table(const std::vector<FleetSimulationSeries>& series, const
     if (bound || std::string_view(title) != "bound") columns.push_back({title, Align::kRight});
   for (const auto& c : deployment.classes) columns.push_back({c.name, Align::kRight});
   TextTable table(columns);
-  char text[48];
   for (const auto& s : series)
     for (const auto& p : s.points) {
       const auto& r = p.result;
-      std::snprintf(text, sizeof text, "%.4g", p.load_factor);
-      std::vector<std::string> cells = {s.scheduler, text, std::to_string(r.total.arrivals),
-                                        percent(r.total.attainment())};
+      std::vector<std::string> cells = {s.scheduler, fmt::format("{:.4g}", p.load_factor),
+                                        std::to_string(r.total.arrivals), percent(r.total.attainment())};
       if (bound) cells.push_back(percent(bound_share(p)));
       for (const auto n : {r.total.late, r.total.dropped, r.total.failed}) cells.push_back(std::to_string(n));
       cells.push_back(milliseconds(r.latency.percentile(.5)));
@@ -107,11 +97,10 @@ std::string per_model(const SweepPoint& point) {
       batches += static_cast<double>(m.batch_sizes[b]);
       requests += static_cast<double>(m.batch_sizes[b] * (b + 1));
     }
-    char mean[32];
-    std::snprintf(mean, sizeof mean, "%.2f", batches > 0 ? requests / batches : 0);
     table.add_row({m.model, std::to_string(m.requests.arrivals), percent(m.requests.attainment()),
                    milliseconds(m.latency.percentile(.5)), milliseconds(m.latency.percentile(.95)),
-                   milliseconds(m.latency.percentile(.99)), mean});
+                   milliseconds(m.latency.percentile(.99)),
+                   fmt::format("{:.2f}", batches > 0 ? requests / batches : 0)});
   }
   return table.to_string();
 }
@@ -184,17 +173,15 @@ std::string simulation_csv(const std::vector<FleetSimulationSeries>& series) {
 
 std::string simulation_text(const FleetSimulationView& view) {
   const FleetSimulationSeries& last = view.series.back();
-  char line[160];
-  std::snprintf(line, sizeof line, "\n%s at load factor %.4g:\n", last.scheduler.c_str(),
-                last.points.back().load_factor);
-  std::string text = series_table(view.series, *view.deployment) + line + per_model(last.points.back());
+  std::string text =
+      series_table(view.series, *view.deployment) +
+      fmt::format("\n{} at load factor {:.4g}:\n", last.scheduler, last.points.back().load_factor) +
+      per_model(last.points.back());
   for (const auto& s : view.series) {
     if (s.points.size() < 2) continue;
     const auto best = load_attained(s, view.wanted_attainment);
-    std::snprintf(line, sizeof line,
-                  best ? "%s: %s in time up to load factor %.4g\n" : "%s: %s in time at no load simulated\n",
-                  s.scheduler.c_str(), percent(view.wanted_attainment).c_str(), best.value_or(0));
-    text += line;
+    text += s.scheduler + ": " + percent(view.wanted_attainment) + " in time " +
+            (best ? fmt::format("up to load factor {:.4g}\n", *best) : "at no load simulated\n");
   }
   return text;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/errors.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"

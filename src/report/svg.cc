@@ -1,11 +1,13 @@
 // Draws the timeline: devices as rows, predicted bars above measured ones, on a common time axis.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "heddle/base/gap.h"
 #include "heddle/base/units.h"
+#include "heddle/report/chart.h"
+#include "heddle/report/text_table.h"
 #include "heddle/report/timeline_view.h"
 #include "markup.h"
 
@@ -34,22 +36,7 @@ constexpr char kSvgStyle[] =
     ".axis{stroke:#4a5663}.grid{stroke:#2b333c}.critical{stroke:#ff8a80}}"
     "</style>\n";
 
-std::string number(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", v);
-  return text;
-}
-
-// A round step (1, 2 or 5 times a power of ten) that gives some eight ticks.
-double tick_step(double span) {
-  if (span <= 0) return 1;
-  const double raw = span / 8;
-  const double power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double m : {1.0, 2.0, 5.0}) {
-    if (m * power >= raw) return m * power;
-  }
-  return 10 * power;
-}
+constexpr int kTicks = 8;
 
 struct Row {
   double y = 0;
@@ -72,10 +59,11 @@ class Drawing {
   }
 
   std::string run() {
-    out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(kWidth) + " " +
-           number(height_) + "\" role=\"img\" aria-label=\"" + escape_markup(view_.title) + "\">\n" +
-           kSvgStyle;
-    out_ += "<rect class=\"bg\" width=\"" + number(kWidth) + "\" height=\"" + number(height_) + "\"/>\n";
+    out_ = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.2f} {1:.2f}\" role=\"img\" "
+        "aria-label=\"{2}\">\n"
+        "{3}<rect class=\"bg\" width=\"{0:.2f}\" height=\"{1:.2f}\"/>\n",
+        kWidth, height_, escape_markup(view_.title), kSvgStyle);
     header();
     axis();
     for (const auto& track : view_.tracks) draw_track(track);
@@ -89,41 +77,42 @@ class Drawing {
   double x(double us) const { return kLeft + us * scale_; }
 
   void text(double tx, double ty, const std::string& content, const std::string& attributes = "") {
-    out_ += "<text x=\"" + number(tx) + "\" y=\"" + number(ty) + "\" " + attributes + ">" +
-            escape_markup(content) + "</text>\n";
+    out_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", tx, ty, attributes,
+                        escape_markup(content));
+  }
+
+  // A vertical line from the height `from` to the bottom; its end is left to the caller, for a title.
+  void upright(const char* css, double us, double from) {
+    out_ += fmt::format("<line class=\"{}\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"", css,
+                        x(us), x(us), from, bottom_);
   }
 
   void header() {
     text(16, 28, view_.title, "class=\"title\"");
     std::string line = view_.objective + " predicted " + format_us(view_.predicted_us);
-    if (view_.measured_us) {
-      char error[32];
-      std::snprintf(
-          error, sizeof error, " (%+.1f %%)",
-          view_.predicted_us > 0 ? 100 * (*view_.measured_us - view_.predicted_us) / view_.predicted_us : 0);
-      line += ", measured " + format_us(*view_.measured_us) + error;
+    if (const auto measured = view_.measured_us) {
+      const double error = view_.predicted_us > 0 ? (*measured - view_.predicted_us) / view_.predicted_us : 0;
+      line += ", measured " + format_us(*measured) + " (" + signed_percent(error) + ")";
     }
-    char gap[48];
-    std::snprintf(gap, sizeof gap, ", gap %.1f %%", 100 * view_.gap);
     line += (view_.bound.proof.proven() ? "; proven " : "; claimed ") +
-            bound_text(format_us(view_.bound.us)) + gap;
+            bound_text(format_us(view_.bound.us)) + ", gap " + percent(view_.gap);
     text(16, 50, line, "class=\"muted\"");
   }
 
   void axis() {
-    const double step = tick_step(view_.span_us);
-    for (double t = 0; t <= view_.span_us * 1.0001 && step > 0; t += step) {
-      out_ += "<line class=\"grid\" x1=\"" + number(x(t)) + "\" x2=\"" + number(x(t)) + "\" y1=\"" +
-              number(kTop - 8) + "\" y2=\"" + number(bottom_) + "\"/>\n";
+    const double step = round_step(view_.span_us, kTicks);
+    for (double t = 0; t <= view_.span_us * 1.0001; t += step) {
+      upright("grid", t, kTop - 8);
+      out_ += "/>\n";
       text(x(t), kTop - 12, t == 0 ? "0" : format_us(t), "text-anchor=\"middle\" class=\"muted\"");
     }
   }
 
   void draw_track(const std::string& track) {
     const auto& row = rows_[track];
-    out_ += "<rect class=\"row\" x=\"" + number(kLeft) + "\" y=\"" + number(row.y - 3) + "\" width=\"" +
-            number(kWidth - kLeft - kRight) + "\" height=\"" + number(row.height() - kTrackGap + 6) +
-            "\"/>\n";
+    out_ +=
+        fmt::format("<rect class=\"row\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n",
+                    kLeft, row.y - 3, kWidth - kLeft - kRight, row.height() - kTrackGap + 6);
     constexpr size_t kFits = 27;
     const auto name = track.size() > kFits ? track.substr(0, kFits - 3) + "..." : track;
     text(16, row.y + kBarHeight - 6, name);
@@ -136,11 +125,12 @@ class Drawing {
     const double w = std::max(0.6, (finish - start) * scale_);
     const double h = kBarHeight / bar.parts;
     y += bar.part * h;
-    out_ += std::string("<g><title>") + escape_markup(hover_text(bar)) + "</title><rect class=\"" +
-            step_kind_name(bar.kind) + (measured ? " measured" : "") +
-            (bar.critical && !measured ? " critical" : "") + "\" x=\"" + number(x(start)) + "\" y=\"" +
-            number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(bar.parts > 1 ? h - 1 : h) +
-            "\" rx=\"2\"/>";
+    const char* also = measured ? " measured" : bar.critical ? " critical" : "";
+    out_ += fmt::format(
+        "<g><title>{}</title><rect class=\"{}{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" "
+        "height=\"{:.2f}\" rx=\"2\"/>",
+        escape_markup(hover_text(bar)), step_kind_name(bar.kind), also, x(start), y, w,
+        bar.parts > 1 ? h - 1 : h);
     if (w > kLeastLabel && h >= kLeastLabelHeight) {
       const auto fits = static_cast<size_t>((w - 8) / kCharacter);
       const auto label =
@@ -164,9 +154,8 @@ class Drawing {
   // Only a latency's bound is a point on the time axis.
   void bound_line() {
     if (view_.objective == "throughput" || view_.bound.us <= 0 || view_.bound.us > view_.span_us) return;
-    out_ += "<line class=\"bound\" x1=\"" + number(x(view_.bound.us)) + "\" x2=\"" +
-            number(x(view_.bound.us)) + "\" y1=\"" + number(kTop - 6) + "\" y2=\"" + number(bottom_) +
-            "\"><title>" + bound_title() + "</title></line>\n";
+    upright("bound", view_.bound.us, kTop - 6);
+    out_ += "><title>" + bound_title() + "</title></line>\n";
   }
 
   std::string bound_title() const {
@@ -178,8 +167,9 @@ class Drawing {
     double at = kLeft;
     const double y = bottom_ + 22;
     const auto entry = [&](const char* cls, const std::string& name) {
-      out_ += std::string("<rect class=\"") + cls + "\" x=\"" + number(at) + "\" y=\"" + number(y - 11) +
-              "\" width=\"16\" height=\"12\" rx=\"2\"/>\n";
+      out_ +=
+          fmt::format("<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"16\" height=\"12\" rx=\"2\"/>\n",
+                      cls, at, y - 11);
       text(at + 22, y, name, "class=\"muted\"");
       at += 40 + kCharacter * static_cast<double>(name.size());
     };
@@ -189,8 +179,8 @@ class Drawing {
     entry("run critical", "on the critical path");
     if (measured_) entry("run measured", "measured (below)");
     if (view_.objective != "throughput" && view_.bound.us > 0) {
-      out_ += "<line class=\"bound\" x1=\"" + number(at) + "\" x2=\"" + number(at + 18) + "\" y1=\"" +
-              number(y - 5) + "\" y2=\"" + number(y - 5) + "\"/>\n";
+      out_ += fmt::format("<line class=\"bound\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"/>\n",
+                          at, at + 18, y - 5, y - 5);
       text(at + 24, y, bound_title(), "class=\"muted\"");
     }
   }

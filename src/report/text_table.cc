@@ -1,9 +1,10 @@
 #include "heddle/report/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <cstdio>
 #include <sstream>
 
 #include "heddle/base/terminal.h"
@@ -62,17 +63,9 @@ std::string wrapped(const std::string& text, size_t width, size_t indent, size_t
 void set_table_width(int width) { process_width = width; }
 int table_width() { return process_width; }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string signed_percent(double change) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.1f %%", 100 * change);
-  return text;
-}
+std::string signed_percent(double change) { return fmt::format("{:+.1f} %", 100 * change); }
 
 void TextTable::add_row(std::vector<std::string> cells) {
   assert(cells.size() <= columns_.size());

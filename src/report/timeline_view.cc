@@ -20,15 +20,6 @@ std::string op_names(const Problem& problem, const Segment& segment) {
   return text;
 }
 
-int64_t load_bytes(const Problem& problem, const Segment& segment) {
-  std::set<ParamId> params;
-  for (const auto op : segment.ops)
-    params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
-  int64_t bytes = 0;
-  for (const auto p : params) bytes += problem.graph->param(p).bytes;
-  return bytes;
-}
-
 std::string track_of(const Problem& problem, const Plan& plan, const Step& step) {
   const auto& cluster = *problem.cluster;
   switch (step.kind) {
@@ -74,7 +65,7 @@ TimelineBar make_bar(const Problem& problem, const Plan& plan, const Timeline& t
                    {"made by", segment.name}};
   } else {
     bar.name = segment.name;
-    bar.details = {{"parameters", format_bytes(load_bytes(problem, segment))}};
+    bar.details = {{"parameters", format_bytes(problem.graph->param_bytes(segment.ops))}};
   }
   if (run != nullptr && i < run->steps.size()) {
     bar.measured_start_us = run->steps[i].start_us;

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "heddle/base/errors.h"
-
 namespace heddle {
 namespace {
 
@@ -55,7 +53,7 @@ Result<std::vector<PreparedPlan>> plans_for_free_cores(Session& session, const s
                                                        const SearchSettings& search, const Control& control) {
   const auto all = core_sets(session.problem);
   std::vector<CoreSet> sets(all.begin(), all.end());
-  if (sets.empty()) return Error(Code::kUnsupported, "no device of the plan is a set of cores");
+  if (sets.empty()) return unsupported("no device of the plan is a set of cores");
   if (sets.size() > kMostCoreSets + 1) sets.resize(kMostCoreSets + 1);
   SearchSettings each = search;
   each.time_limit_s /= static_cast<double>(sets.size() + 1);

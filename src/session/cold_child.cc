@@ -76,7 +76,7 @@ ColdMachine machine_of(const ColdSettings& settings) {
 
 Error cold_start_failed(const std::string& what, const Error& why) {
   if (why.code() == Code::kCancelled) return why;
-  return Error(Code::kInfeasible, what + " failed: " + why.to_string());
+  return infeasible(what + " failed: " + why.to_string());
 }
 
 Result<ColdRun> cold_start_in_child(const std::string& plan_path, const ColdRunOptions& options,

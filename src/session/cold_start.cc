@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "cold_child.h"
 #include "heddle/base/child_process.h"
@@ -75,7 +74,7 @@ class ColdMeasurement {
   Status measure_in_turns(const ColdRunOptions& options) {
     for (int i = 0; i < settings_.repeats; ++i) {
       for (int turn = 0; turn < 2; ++turn) {
-        if (control_.cancel.cancelled()) return Error(Code::kCancelled, "the cold starts were cancelled");
+        if (control_.cancel.cancelled()) return cancelled_error("the cold starts were cancelled");
         // Ours, theirs, theirs, ours: so a machine that becomes slower favours neither side.
         if ((turn + i) % 2 == 0) {
           HEDDLE_ASSIGN_OR_RETURN(ColdRun s, start(options));
@@ -90,16 +89,6 @@ class ColdMeasurement {
   }
 
   Status predict(const ColdRun& apart, ColdReport& report) const;
-  int64_t bytes_of(const Segment& segment) const {
-    std::set<ParamId> params;
-    int64_t bytes = 0;
-    for (const OpId op : segment.ops) {
-      for (const ParamId p : file_.problem.graph->op(op).params) {
-        if (params.insert(p).second) bytes += file_.problem.graph->param(p).bytes;
-      }
-    }
-    return bytes;
-  }
 
   void summarise(ColdReport& report) {
     std::vector<size_t> order(starts_.size());
@@ -163,7 +152,7 @@ Status ColdMeasurement::predict(const ColdRun& apart, ColdReport& report) const 
     task.load_us = alone.loading.load_us;
     task.compile_us = alone.loading.compile_us;
     task.run_us = alone.finish_us - alone.start_us;
-    task.bytes = bytes_of(segment);
+    task.bytes = file_.problem.graph->param_bytes(segment.ops);
     // With a budget there is a second request, which shows the segments that did not stay.
     task.stays = settings_.budget_bytes == 0 || !is_loaded(report.median.requests[1][s]);
     task.threads = std::max<int>(1, static_cast<int>(cores.size()));

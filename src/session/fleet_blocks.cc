@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "heddle/base/errors.h"
 #include "heddle/runtime/profiler.h"
 
 namespace heddle {

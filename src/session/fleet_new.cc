@@ -5,7 +5,6 @@
 #include <set>
 
 #include "fleet_blocks.h"
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/catalogue.h"
@@ -312,7 +311,7 @@ Result<Fleet> new_fleet(const NewFleetSettings& settings, const Control& control
   fleet.name = settings.name;
   for (const auto& c : classes) fleet.classes.push_back(c.fleet);
   for (const ModelSpec& source : settings.models) {
-    if (control.cancel.cancelled()) return Error(Code::kCancelled, "stopped before all models had times");
+    if (control.cancel.cancelled()) return cancelled_error("stopped before all models had times");
     HEDDLE_ASSIGN_OR_RETURN(auto model, NewModel(settings, classes, source).make());
     fleet.models.push_back(std::move(model));
   }

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "fleet_blocks.h"
-#include "heddle/base/errors.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/precision_error.h"
 #include "session_parts.h"
@@ -174,8 +173,8 @@ class ModelProfile {
     HEDDLE_ASSIGN_OR_RETURN(const auto summary,
                             profile_segments(session_, loaded, *loaded.graph, wanted, options, control_));
     if (!summary.complete && control_.cancel.cancelled())
-      return Error(Code::kCancelled, "stopped; what was measured is in " + session_.store->path() +
-                                         "; run the same command again to continue");
+      return cancelled_error("stopped; what was measured is in " + session_.store->path() +
+                             "; run the same command again to continue");
     std::vector<std::vector<Cost>> times(classes_.device.size());
     for (size_t c = 0; c < classes_.device.size(); ++c) {
       if (share > classes_.classes[c].share_levels) continue;
@@ -250,8 +249,7 @@ Result<FleetPrecision> under_budget(const FleetProfileSettings& settings, const 
   chosen.variants.precisions = {precision_name(Precision::kF32)};
   HEDDLE_ASSIGN_OR_RETURN(const Precision fixed, narrowest_of(settings, chosen.variants));
   if (fixed == Precision::kF32) return chosen;
-  return Error(
-      Code::kInfeasible,
+  return infeasible(
       fmt::format("{} keeps {:.4g} % of decisions and has a mean error of {:.3g} of the range in {}, which "
                   "the cluster file fixes: raise the budget, or let devices compute in f32",
                   over->model, 100 * over->agreement, over->mean, precision_name(fixed)));

@@ -1,13 +1,13 @@
 #include "heddle/session/loaded_model.h"
 
 #include <filesystem>
-#include <sstream>
 #include <utility>
 
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/plan/hios_workload.h"
@@ -15,17 +15,8 @@
 namespace heddle {
 namespace {
 
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  return parts;
-}
-
 Result<LoadedModel> load_zoo(const std::string& text) {
-  const auto parts = parts_of(text);
+  const auto parts = split_list(text);
   if (parts.empty()) return invalid_input("zoo: needs a name: zoo:NAME; `heddle generate --list` names them");
   HEDDLE_ASSIGN_OR_RETURN(auto params, parse_zoo_params({parts.begin() + 1, parts.end()}));
   LoadedModel loaded;
@@ -78,8 +69,7 @@ Result<LoadedModel> load_model(const ModelSpec& source) {
     return load_zoo(path.substr(4));
   }
   if (!file_exists(path)) {
-    return Error(Code::kNotFound,
-                 path + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
+    return not_found(path + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
   }
   if (path.ends_with(".json")) {
     HEDDLE_RETURN_IF_ERROR(check_is_model(source));

@@ -7,7 +7,6 @@
 // its units.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "heddle/base/log.h"
@@ -161,10 +160,9 @@ Error over_budget(const PrecisionChoice& choice, const PrecisionChoice& least) {
     return fmt::format("{:.4g} % of decisions and a mean error of {:.3g} of the range", 100 * agreement,
                        mean);
   };
-  return Error(Code::kInfeasible, "no plan keeps to the budget of " +
-                                      text(choice.least_agreement, choice.most_mean) +
-                                      "; the least that was reached is " + text(least.agreement, least.mean) +
-                                      ": raise the budget, or let devices compute in f32");
+  return infeasible("no plan keeps to the budget of " + text(choice.least_agreement, choice.most_mean) +
+                    "; the least that was reached is " + text(least.agreement, least.mean) +
+                    ": raise the budget, or let devices compute in f32");
 }
 
 }  // namespace

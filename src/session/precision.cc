@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "heddle/base/errors.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/mixed_model.h"
@@ -149,8 +148,7 @@ class Chooser {
   }
 
   Status add(OutputError& error, const std::vector<uint8_t>& choice, size_t sample) {
-    if (control_.cancel.cancelled())
-      return Error(Code::kCancelled, "stopped while measuring the types' error");
+    if (control_.cancel.cancelled()) return cancelled_error("stopped while measuring the types' error");
     HEDDLE_ASSIGN_OR_RETURN(const auto outputs, mixed_->run(choice));
     add_samples(error, output_error(*session_.loaded.graph, outputs, session_.samples->expected[sample],
                                     session_.decisions));

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
-#include "heddle/base/errors.h"
 #include "heddle/planners/planner.h"
 #include "session_parts.h"
 
@@ -26,7 +24,7 @@ class RobustPlanning {
     best_.share = share_;
     best_.result = std::move(fastest);
     const Plan first = best_.result.plan;
-    HEDDLE_RETURN_IF_ERROR(judge_best());
+    HEDDLE_RETURN_IF_ERROR(evaluate_best());
     while (planned_for_.insert(best_.worst.device).second && !options_.deadline.should_stop())
       HEDDLE_RETURN_IF_ERROR(plan_for(best_.worst.device));
     HEDDLE_ASSIGN_OR_RETURN(best_.of_fastest, worst_loss(session_.problem, first, share_));
@@ -55,7 +53,7 @@ class RobustPlanning {
     found->planning_s = best_.result.planning_s;
     found->bound = best_.result.bound;
     best_.result = std::move(*found);
-    return judge_best();
+    return evaluate_best();
   }
 
   Problem without(DeviceId device) const {
@@ -65,7 +63,7 @@ class RobustPlanning {
   }
 
   // Times the best plan under the present costs, which change when segments are measured.
-  Status judge_best() {
+  Status evaluate_best() {
     std::optional<Bound> bound;
     if (!session_.may_measure) bound = best_.result.bound;
     HEDDLE_ASSIGN_OR_RETURN(best_.result, verified_again(session_.problem, std::move(best_.result), bound));
@@ -78,7 +76,7 @@ class RobustPlanning {
     const auto wanted = unknown_segments(session_.problem, plan);
     HEDDLE_RETURN_IF_ERROR(
         measure_segments(session_, wanted, kSegmentSeconds, "measuring the plan's segments", control_));
-    if (!wanted.empty()) HEDDLE_RETURN_IF_ERROR(judge_best());
+    if (!wanted.empty()) HEDDLE_RETURN_IF_ERROR(evaluate_best());
     if (!session_.samples) return true;
     const auto before = session_.problem.precision;
     HEDDLE_RETURN_IF_ERROR(measure_error(session_, plan, control_));

@@ -9,7 +9,6 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/discover.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/graph/coarsen.h"
@@ -418,7 +417,7 @@ Result<Session> open_session(const ModelSpec& source, const ProblemSettings& set
 Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const ProblemSettings& settings,
                              const Control& control) {
   if (!settings.keep_apart.empty() && settings.keep_apart.size() != loaded.graph->num_ops())
-    return Error(Code::kInternal, "keep_apart is not of this model's ops");
+    return internal_error("keep_apart is not of this model's ops");
   Session session;
   session.loaded = std::move(loaded);
   if (session.loaded.simulation) return open_simulation(std::move(session.loaded), source.path, settings);

@@ -4,8 +4,6 @@
 // were measured. So the plans that follow from the allowed types at once, on one device or on equal ones side by
 // side, are made here, measured, and compared with what planners find.
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "heddle/plan/builder.h"
 #include "session_parts.h"

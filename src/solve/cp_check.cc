@@ -54,7 +54,7 @@ class CpModelChecker {
   }
 
  private:
-  Error wrong(const std::string& what) const { return Error(Code::kInvalidInput, what).with_context(place_); }
+  Error wrong(const std::string& what) const { return invalid_input(what).with_context(place_); }
 
   Status variable(int32_t index) const {
     if (index >= 0 && index < proto_.variables_size()) return {};

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include <climits>
 #include <condition_variable>
 #include <mutex>
 #include <type_traits>
@@ -118,7 +117,7 @@ class Search {
     auto solve = [this] { solve_in_library(); };
     {
       const LibraryThread thread(library_, solve);
-      if (!thread.started()) return Error(Code::kInternal, "no thread could be started");
+      if (!thread.started()) return internal_error("no thread could be started");
       std::unique_lock lock(mutex_);
       while (!changed_.wait_for(lock, kSolverPoll, [this] { return ended_; })) {
         // Repeat: a stop before the search has begun could be lost.
@@ -131,7 +130,7 @@ class Search {
       left_ = true;
       changed_.notify_all();
     }
-    if (response_ == nullptr || size_ < 0) return Error(Code::kInternal, "no response came back");
+    if (response_ == nullptr || size_ < 0) return internal_error("no response came back");
     return std::string(static_cast<const char*>(response_), static_cast<size_t>(size_));
   }
 
@@ -169,7 +168,7 @@ class Search {
 Result<std::optional<std::string>> cp_sat_solve(std::string model, std::string parameters,
                                                 const Deadline& deadline) {
   static const CpSatLibrary library = load();
-  if (!library.problem.empty()) return Error(Code::kUnsupported, library.problem);
+  if (!library.problem.empty()) return unsupported(library.problem);
   auto answer = run_on_solver_thread<std::string>(
       [model = std::move(model), parameters = std::move(parameters), deadline] {
         return Search(library, model, parameters).run(deadline);

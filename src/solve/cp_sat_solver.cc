@@ -107,19 +107,19 @@ class CpSolve {
     const CpModel::State& state = model_.state();
     const auto rest = rest_of(state);
     if (state.proto.ByteSizeLong() + rest.ByteSizeLong() > INT_MAX)  // the most that protobuf writes
-      return Error(Code::kUnsupported, "the model is over 2 GiB");
+      return unsupported("the model is over 2 GiB");
     std::string bytes = state.proto.SerializeAsString() + rest.SerializeAsString();
     HEDDLE_ASSIGN_OR_RETURN(const auto answer,
                             cp_sat_solve(std::move(bytes), parameters(options_), options_.deadline));
     if (!answer) return {};  // stopped too slowly: the hint remains
     cp_sat::CpSolverResponse response;
-    if (!response.ParseFromString(*answer)) return Error(Code::kInternal, "the response cannot be read");
+    if (!response.ParseFromString(*answer)) return internal_error("the response cannot be read");
     solution_.nodes = response.num_branches();
     if (response.status() == cp_sat::MODEL_INVALID)
-      return Error(Code::kInvalidInput, "it refuses the model: " + response.solution_info());
+      return invalid_input("it refuses the model: " + response.solution_info());
     if (response.status() == cp_sat::INFEASIBLE) {
       if (solution_.has_values())
-        return Error(Code::kInternal, "it reports that the model is infeasible, but the hint is a solution");
+        return internal_error("it reports that the model is infeasible, but the hint is a solution");
       solution_.status = SolveStatus::kInfeasible;
       solution_.bound = kInfinity;
       return {};
@@ -130,7 +130,7 @@ class CpSolve {
     if (response.status() == cp_sat::UNKNOWN) return {};
     const std::vector<int64_t> values(response.solution().begin(), response.solution().end());
     const std::string fault = violation(model_, values);
-    if (!fault.empty()) return Error(Code::kInternal, "its solution breaks the model: " + fault);
+    if (!fault.empty()) return internal_error("its solution breaks the model: " + fault);
     const auto value = static_cast<double>(evaluate(objective_, values));
     if (!solution_.has_values() || value < solution_.objective) take(values);
     solution_.bound = std::min(solution_.bound, solution_.objective);

@@ -11,7 +11,7 @@ std::string highs_name() { return std::string("HiGHS ") + Highs_version(); }
 Result<HighsPtr> make_highs(const Milp& model, const SolveOptions& options, double feasibility_tolerance,
                             std::span<const double> fixed) {
   HighsPtr highs(Highs_create());
-  if (highs == nullptr) return Error(Code::kInternal, "HiGHS cannot create a solver");
+  if (highs == nullptr) return internal_error("HiGHS cannot create a solver");
   void* h = highs.get();
   Highs_setBoolOptionValue(h, "output_flag", 0);
   Highs_setIntOptionValue(h, "threads", options.threads);
@@ -61,8 +61,8 @@ Result<HighsPtr> make_highs(const Milp& model, const SolveOptions& options, doub
                          model.constant(), cost.data(), lower.data(), upper.data(), row_lower.data(),
                          row_upper.data(), starts.data(), columns.data(), values.data());
   if (status == kHighsStatusError) {
-    return Error(Code::kInvalidInput,
-                 highs_name() + " refuses the model: a coefficient is 1e15 or more; use larger units");
+    return invalid_input(highs_name() +
+                         " refuses the model: a coefficient is 1e15 or more; use larger units");
   }
   return highs;
 }

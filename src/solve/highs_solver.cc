@@ -15,7 +15,6 @@
 
 #include "heddle/base/units.h"
 #include "highs_model.h"
-#include "milp_check.h"
 #include "solve_options.h"
 #include "solver_threads.h"
 
@@ -61,8 +60,8 @@ class HighsSolve {
     }
     // Only if there is no earlier solution to return.
     if (!fault_.empty() && !solution.has_values()) {
-      return Error(Code::kInternal, "its solution breaks the model: " + fault_ +
-                                        "; the coefficients may be too far apart: use other units")
+      return internal_error("its solution breaks the model: " + fault_ +
+                            "; the coefficients may be too far apart: use other units")
           .with_context(solution.solver);
     }
     return solution;

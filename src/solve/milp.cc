@@ -144,9 +144,8 @@ Result<Milp> Milp::without_indicators() const {
       const double limit = side - (value ? own : 0);
       const double most = extreme(*this, row, binary, sign);
       if (!std::isfinite(most)) {
-        return Error(Code::kUnsupported,
-                     std::string("the terms have no ") + (sign > 0 ? "upper" : "lower") +
-                         " bound, so no finite constant switches the row off; give bounds to its variables")
+        return unsupported(std::string("the terms have no ") + (sign > 0 ? "upper" : "lower") +
+                           " bound, so no finite constant switches the row off; give bounds to its variables")
             .with_context(indicator_name(*this, i));
       }
       if ((most - limit) * sign <= 0) continue;  // always holds

@@ -18,7 +18,7 @@ std::string variable_name(const Milp& model, size_t i) {
 }
 
 Error wrong(const std::string& place, const std::string& what) {
-  return Error(Code::kInvalidInput, what).with_context(place);
+  return invalid_input(what).with_context(place);
 }
 
 Status check_range(const std::string& place, double lower, double upper) {
@@ -78,7 +78,7 @@ std::string indicator_name(const Milp& model, size_t indicator) {
 }
 
 Status check_model(const Milp& model) {
-  if (!model.wrong_use().empty()) return Error(Code::kInvalidInput, model.wrong_use());
+  if (!model.wrong_use().empty()) return invalid_input(model.wrong_use());
   if (!std::isfinite(model.constant())) {
     return wrong("objective", "the constant is not a finite number");
   }

@@ -1,5 +1,4 @@
 // MILPs as text for other solvers, in CPLEX's LP format.
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -184,7 +183,7 @@ class LpWriter {
 Result<std::string> to_lp(const Milp& model) {
   HEDDLE_RETURN_IF_ERROR(check_model(model));
   if (model.variables().empty()) {
-    return Error(Code::kUnsupported, "the LP format cannot hold a model without variables");
+    return unsupported("the LP format cannot hold a model without variables");
   }
   return LpWriter(model).write();
 }

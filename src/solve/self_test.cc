@@ -57,9 +57,9 @@ class SelfTest {
     std::string counts;
     for (const auto& [shape, count] : wrong_)
       counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " of " + shape;
-    return Error(Code::kInternal,
-                 std::to_string(models_) + " models, wrong answers: " + counts + "; the first: " + first_ +
-                     "; run `make setup` for the releases of the solvers that Heddle is tested with")
+    return internal_error(std::to_string(models_) + " models, wrong answers: " + counts +
+                          "; the first: " + first_ +
+                          "; run `make setup` for the releases of the solvers that Heddle is tested with")
         .with_context(place_);
   }
 

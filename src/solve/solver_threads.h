@@ -44,7 +44,7 @@ std::optional<Result<T>> run_on_solver_thread(std::function<Result<T>()> work, c
   try {
     return answer.get();
   } catch (const std::exception& e) {
-    return Error(Code::kInternal, e.what());
+    return internal_error(e.what());
   }
 }
 

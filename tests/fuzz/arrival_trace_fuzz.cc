@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "heddle/fleet/arrivals.h"
 #include "heddle/fleet/function_trace.h"
+#include "require.h"
 
 namespace {
 
 using namespace heddle;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void function_trace(std::string_view text) {
   const auto whole = function_trace_from_csv(text);

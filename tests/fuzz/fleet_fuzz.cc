@@ -2,20 +2,12 @@
 // and reads back as itself. The first byte chooses JSON or YAML.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "heddle/base/json.h"
 #include "heddle/cluster/yaml_json.h"
 #include "heddle/fleet/fleet.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+#include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -2,7 +2,6 @@
 // and read again; or it is an error with a message.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "heddle/base/json.h"
@@ -10,14 +9,7 @@
 #include "heddle/plan/checker.h"
 #include "heddle/plan/flow_workload.h"
 #include "heddle/plan/plan_file.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+#include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto document = heddle::parse_json(std::string_view(reinterpret_cast<const char*>(data), size));

@@ -1,18 +1,10 @@
 // Any bytes: a graph file is a graph that survives a round trip, or an error with a message.
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "heddle/base/json.h"
 #include "heddle/graph/graph_json.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+#include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto document = heddle::parse_json(std::string_view(reinterpret_cast<const char*>(data), size));

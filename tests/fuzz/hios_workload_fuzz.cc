@@ -2,21 +2,13 @@
 // stages are a plan that can be timed and written back; or each is an error with a message.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "heddle/base/json.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/hios_workload.h"
 #include "heddle/plan/stage_list.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+#include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto document = heddle::parse_json(std::string_view(reinterpret_cast<const char*>(data), size));

@@ -3,18 +3,14 @@
 // with a message, or every tensor lies within the body and can be answered with.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string_view>
 
 #include "heddle/serve/http_message.h"
 #include "protocol/infer_json.h"
+#include "require.h"
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void check_head(std::string_view text) {
   const auto end = heddle::head_end(text);

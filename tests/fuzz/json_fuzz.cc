@@ -1,16 +1,12 @@
 // Any bytes: parsing and the cursor neither crash nor accept what they should refuse.
 #include <cstdint>
-#include <cstdlib>
 
 #include "heddle/base/json.h"
+#include "require.h"
 
 namespace {
 
 using heddle::JsonCursor;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 // Asks every question of every value: each gives a value or an error with a message.
 void ask(const JsonCursor& cursor, int depth) {

@@ -1,16 +1,8 @@
 // Any bytes as an .npy file and as a picture: refused with a reason, or read.
 #include <cstdint>
-#include <cstdlib>
 
+#include "require.h"
 #include "run/input_files.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);

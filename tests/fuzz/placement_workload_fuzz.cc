@@ -2,19 +2,15 @@
 // can be timed; or it is an error with a message.
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "heddle/base/json.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/placement_workload.h"
+#include "require.h"
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 // Memory, colours and contiguity may be broken by ops that are dealt blindly, and an op may not run there.
 void deal(const heddle::Problem& problem, size_t first_device) {

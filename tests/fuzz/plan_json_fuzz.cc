@@ -1,20 +1,12 @@
 // Any bytes: a plan file is read, written, read again alike, and may be checked; or it is an error with a
 // message.
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "heddle/base/json.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/plan_file.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-}  // namespace
+#include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto document = heddle::parse_json(std::string_view(reinterpret_cast<const char*>(data), size));

@@ -218,11 +218,7 @@ TEST_P(LowerBoundOf, NeverExceedsACheckedPlan) {
 INSTANTIATE_TEST_SUITE_P(Objectives, LowerBoundOf,
                          testing::Values(Objective::kLatency, Objective::kColdLatency,
                                          Objective::kThroughput),
-                         [](const auto& i) {
-                           std::string name = objective_name(i.param);
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         [](const auto& i) { return objective_test_name(i.param); });
 
 }  // namespace
 }  // namespace heddle::test

@@ -183,11 +183,7 @@ TEST(MergeSegments, LeavesApartWhatIsSlowerTogether) {
 INSTANTIATE_TEST_SUITE_P(Objectives, BuilderOnRandomProblems,
                          testing::Values(Objective::kLatency, Objective::kColdLatency,
                                          Objective::kThroughput),
-                         [](const auto& i) {
-                           std::string name = objective_name(i.param);
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         [](const auto& i) { return objective_test_name(i.param); });
 
 }  // namespace
 }  // namespace heddle::test

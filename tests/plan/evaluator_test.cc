@@ -231,11 +231,7 @@ TEST_P(EvaluatorOnRandomPlans, GivesTheSameTimesWhenUsedAgain) {
 INSTANTIATE_TEST_SUITE_P(Objectives, EvaluatorOnRandomPlans,
                          testing::Values(Objective::kLatency, Objective::kColdLatency,
                                          Objective::kThroughput),
-                         [](const auto& i) {
-                           std::string name = objective_name(i.param);
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         [](const auto& i) { return objective_test_name(i.param); });
 
 }  // namespace
 }  // namespace heddle::test

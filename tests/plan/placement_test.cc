@@ -38,32 +38,32 @@ WorkloadPlacement placed(const std::vector<int32_t>& devices, const std::vector<
   return placement;
 }
 
-struct Judged {
+struct Evaluated {
   Timeline timeline;
   CheckReport report;
   double value = 0;  // in the files' unit
 };
-Judged judge(const Problem& problem, const WorkloadPlacement& placement) {
+Evaluated evaluated(const Problem& problem, const WorkloadPlacement& placement) {
   const Plan plan = made(plan_of_placement(problem, placement));
-  Judged judged;
-  judged.timeline = made(evaluate(problem, plan));
-  judged.report = check(problem, plan, judged.timeline);
-  judged.value = objective_us(problem, judged.timeline) / kPlacementUnitUs;
-  return judged;
+  Evaluated result;
+  result.timeline = made(evaluate(problem, plan));
+  result.report = check(problem, plan, result.timeline);
+  result.value = objective_us(problem, result.timeline) / kPlacementUnitUs;
+  return result;
 }
 std::string finding(const Problem& problem, const WorkloadPlacement& placement) {
-  const auto judged = judge(problem, placement);
-  if (judged.report.ok()) return "";
-  const Finding& first = judged.report.findings[0];
+  const auto result = evaluated(problem, placement);
+  if (result.report.ok()) return "";
+  const Finding& first = result.report.findings[0];
   return std::string(violation_name(first.kind)) + ": " + first.message;
 }
 
 TEST(Placement, LatencyByHand) {
   const Problem p = problem_of(diamond(), kLatency);
   // 0 on the CPU (10), {1,2} on an accelerator: in 0.5 once, work 2 + 3, out 0.5 + 0.5: 16.5; 3 on the CPU.
-  EXPECT_DOUBLE_EQ(judge(p, placed({2, 0, 0, 2})).value, 26.5);
+  EXPECT_DOUBLE_EQ(evaluated(p, placed({2, 0, 0, 2})).value, 26.5);
   // {0,1} then {2,3}: 1 + 2 + 0.5 + 0.5 = 4; both come in: 0.5 + 0.5 + 3 + 4 = 8.
-  const auto split = judge(p, placed({0, 0, 1, 1}));
+  const auto split = evaluated(p, placed({0, 0, 1, 1}));
   EXPECT_DOUBLE_EQ(split.value, 12);
   EXPECT_EQ(split.timeline.finish_us, (std::vector<double>{4000, 12000}));
   EXPECT_TRUE(split.report.ok());
@@ -73,7 +73,7 @@ TEST(Placement, LatencyByHand) {
 // 0 on the CPU until 10; 1 and 2 at once, both until 20.
 TEST(Placement, CpusRunEverythingAtOnceForLatency) {
   const Problem p = problem_of(diamond(), kLatency);
-  const auto all = judge(p, placed({2, 2, 2, 2}));
+  const auto all = evaluated(p, placed({2, 2, 2, 2}));
   EXPECT_DOUBLE_EQ(all.value, 30);
   EXPECT_TRUE(all.report.ok());
 }
@@ -82,7 +82,7 @@ TEST(Placement, PiecesOfOneAcceleratorRunInTheirOrder) {
   // {0} and {2,3} on accelerator 0, {1} on accelerator 1: 1 + 0.5; 0.5 + 2 + 0.5 = 4.5; 0.5 + 0.5 + 3 + 4.
   const WorkloadPlacement split = placed({0, 1, 0, 0}, {0, 0, 1, 1});
   const Problem two = problem_of(diamond(), kTwoPieces);
-  EXPECT_DOUBLE_EQ(judge(two, split).value, 12.5);
+  EXPECT_DOUBLE_EQ(evaluated(two, split).value, 12.5);
   EXPECT_EQ(finding(two, split), "");
   EXPECT_NE(finding(problem_of(diamond(), kLatency), split).find("placement: device 'accelerator0' has more"),
             std::string::npos);
@@ -91,7 +91,7 @@ TEST(Placement, PiecesOfOneAcceleratorRunInTheirOrder) {
 
 TEST(Placement, MaxLoadByHand) {
   const Problem p = problem_of(diamond(), kStream);
-  const auto split = judge(p, placed({0, 1, 0, 2}));
+  const auto split = evaluated(p, placed({0, 1, 0, 2}));
   // 0: work 1 + 3; outputs of 0 and 2 leave. 1: work 2, 0 comes in, 1 leaves. CPU: no transfer.
   EXPECT_EQ(split.timeline.device_busy_us, (std::vector<double>{5000, 3000, 10000}));
   EXPECT_EQ(split.value, 10);
@@ -105,7 +105,7 @@ TEST(Placement, AStreamMovesATensorIntoADeviceOnce) {
   for (const auto& [u, v] : {std::pair{0, 1}, {1, 2}, {2, 3}, {0, 3}})
     json["edges"].push_back({{"sourceId", u}, {"destId", v}, {"cost", 0.5}});
   const Problem p = problem_of(json, kStream);
-  const auto split = judge(p, placed({0, 1, 0, 1}));
+  const auto split = evaluated(p, placed({0, 1, 0, 1}));
   // 0: 1 + 3, outputs of 0 and 2 leave, 1's comes in. 1: 2 + 4, outputs of 0 and 2 come in, 1's leaves.
   EXPECT_EQ(split.timeline.device_busy_us, (std::vector<double>{5500, 7500, 0}));
   EXPECT_TRUE(split.report.ok());
@@ -198,9 +198,9 @@ TEST(Placement, LoadsAreThoseOfTheDefinition) {
         others.erase(std::unique(others.begin(), others.end()), others.end());
         for (const int32_t d : others) loads[static_cast<size_t>(d)] += d < 2 ? p.transfers->us[v] : 0;
       }
-      const auto judged = judge(p, placed(devices));
-      for (size_t d = 0; d < 3; ++d) ASSERT_NEAR(judged.timeline.device_busy_us[d], loads[d], 1e-6);
-      for (const Finding& f : judged.report.findings) EXPECT_EQ(f.kind, Violation::kMemory) << f.message;
+      const auto result = evaluated(p, placed(devices));
+      for (size_t d = 0; d < 3; ++d) ASSERT_NEAR(result.timeline.device_busy_us[d], loads[d], 1e-6);
+      for (const Finding& f : result.report.findings) EXPECT_EQ(f.kind, Violation::kMemory) << f.message;
     }
   }
 }

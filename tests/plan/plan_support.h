@@ -9,6 +9,7 @@
 #include "heddle/plan/builder.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
+#include "support/given_problem.h"
 
 namespace heddle::test {
 
@@ -31,10 +32,8 @@ std::shared_ptr<const Cluster> make_gpu_cluster(int gpus, int engines = 2, bool 
 // One host with CPU devices on these core sets: c0, c1, ...
 std::shared_ptr<const Cluster> make_cpu_cluster(const std::vector<std::vector<int>>& cores);
 
-// times[op][device]; negative: impossible.
-Problem make_problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
-                     const std::vector<std::vector<double>>& times,
-                     Objective objective = Objective::kLatency);
+// As part of a test's name.
+std::string objective_test_name(Objective objective);
 
 struct RandomShape {
   int ops = 12;

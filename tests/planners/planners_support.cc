@@ -166,22 +166,6 @@ std::shared_ptr<const Cluster> make_mixed(int64_t memory) {
   return must(builder.build());
 }
 
-Problem make_problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
-                     const std::vector<std::vector<double>>& times, Objective objective) {
-  auto costs = std::make_shared<CostTable>(graph->num_ops(), cluster->num_devices());
-  for (size_t v = 0; v < times.size(); ++v) {
-    for (size_t d = 0; d < times[v].size(); ++d) {
-      if (times[v][d] >= 0) costs->set(OpId(v), DeviceId(d), {times[v][d], Origin::kGiven, 0});
-    }
-  }
-  Problem problem;
-  problem.graph = std::move(graph);
-  problem.cluster = std::move(cluster);
-  problem.costs = std::move(costs);
-  problem.objective = objective;
-  return problem;
-}
-
 std::vector<Wire> random_wires(Random& random, int ops, double probability) {
   std::vector<Wire> wires;
   for (int a = 0; a < ops; ++a) {

@@ -10,6 +10,7 @@
 
 #include "heddle/base/random.h"
 #include "heddle/planners/planner.h"
+#include "support/given_problem.h"
 
 namespace heddle::test {
 
@@ -37,10 +38,6 @@ std::shared_ptr<const Cluster> make_cpus(const std::vector<std::vector<int>>& co
 // Two GPUs, each with a link of 1 byte a us from host memory (on one bus, or by itself), and a link of 10
 // bytes a us between them. No latency, no copy engines.
 std::shared_ptr<const Cluster> two_gpus(bool one_bus);
-// times[op][device]; negative: impossible.
-Problem make_problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
-                     const std::vector<std::vector<double>>& times, Objective objective);
-
 std::vector<Wire> random_wires(Random& random, int ops, double probability);
 std::vector<std::vector<double>> random_times(Random& random, size_t ops, size_t devices);
 // GPUs behind a shared bus and CPUs that share cores, one host; `memory` of each GPU.

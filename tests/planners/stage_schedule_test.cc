@@ -1,4 +1,4 @@
-// Timing of stages: by hand, against a fixed point of the definition, and what malformed input is told.
+// Timing of stages: by hand, against a fixed point of the definition, and the errors of malformed input.
 #include "hios/stage_schedule.h"
 
 #include <gtest/gtest.h>

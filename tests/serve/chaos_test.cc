@@ -22,6 +22,7 @@
 #include "onnx_writer.h"
 #include "plane/fault.h"
 #include "serve_support.h"
+#include "two_classes.h"
 
 namespace heddle {
 namespace {
@@ -77,17 +78,7 @@ class LocalScene {
 class FleetScene {
  public:
   FleetScene() {
-    Fleet fleet;
-    fleet.name = "two";
-    fleet.classes = {{.name = "fast", .count = 2, .nic_bytes_per_s = 1e9},
-                     {.name = "slow", .count = 4, .nic_bytes_per_s = 1e9}};
-    FleetModel net;
-    net.name = "net";
-    net.blocks = 2;
-    net.cut_bytes = {1000, 1000, 1000};
-    net.slo_us = kSlo_s * 1e6;
-    net.latency_us = {{{{2000, 2000}}}, {{{4000, 5000}}}};
-    fleet.models = {net};
+    const Fleet fleet = two_classes(kSlo_s * 1e6);
     const auto plan = plan_fleet(fleet, "auto");
     if (!plan.ok()) throw std::runtime_error(plan.error().to_string());
     FleetControlOptions options;

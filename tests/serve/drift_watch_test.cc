@@ -97,7 +97,7 @@ TEST(DriftWatch, WhatPassesIsNotTold) {
   }
 }
 
-TEST(DriftWatch, TooFewRunsAreNotJudged) {
+TEST(DriftWatch, TooFewRunsAreNotCompared) {
   Watched w({.share = .25, .window_runs = 200, .hold_s = 1});
   EXPECT_TRUE(w.run(30, 3).empty());  // 300 runs: not yet 200 since a window of 200 was off
   EXPECT_FALSE(w.run(30, 3).empty());

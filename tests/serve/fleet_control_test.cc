@@ -12,26 +12,12 @@
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/rest_api.h"
 #include "serve_support.h"
+#include "two_classes.h"
 
 namespace heddle {
 namespace {
 
 using testing::HasSubstr;
-
-Fleet two_classes() {
-  Fleet fleet;
-  fleet.name = "two";
-  fleet.classes = {{.name = "fast", .count = 2, .nic_bytes_per_s = 1e9},
-                   {.name = "slow", .count = 4, .nic_bytes_per_s = 1e9}};
-  FleetModel net;
-  net.name = "net";
-  net.blocks = 2;
-  net.cut_bytes = {1000, 1000, 1000};
-  net.slo_us = 2e6;
-  net.latency_us = {{{{2000, 2000}}}, {{{4000, 5000}}}};
-  fleet.models = {net};
-  return fleet;
-}
 
 class FleetControlTest : public testing::Test {
  protected:
@@ -149,10 +135,10 @@ TEST_F(FleetControlTest, AnotherFleetTakesThePlaceOfTheOld) {
   EXPECT_EQ(ask("POST", "/v2/fleet", R"({"heddle": "fleet"})").status, 400);
   EXPECT_EQ(ask("GET", "/v2/models/other/ready").status, 200);
   // As the program does when its file has changed.
-  std::atomic<int> told{0};
-  control_->replace(two_classes(), [&told](const Status& status) { told = status.ok() ? 1 : 2; });
-  EXPECT_TRUE(eventually([&told] { return told != 0; }));
-  EXPECT_EQ(told, 1);
+  std::atomic<int> outcome{0};
+  control_->replace(two_classes(), [&outcome](const Status& status) { outcome = status.ok() ? 1 : 2; });
+  EXPECT_TRUE(eventually([&outcome] { return outcome != 0; }));
+  EXPECT_EQ(outcome, 1);
   EXPECT_EQ(ask("GET", "/v2/models/net/ready").status, 200);
 }
 

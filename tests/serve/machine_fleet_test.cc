@@ -74,7 +74,7 @@ class OnThisMachine : public testing::Test {
   }
   void expect_right(float x, double relative) const {
     const Json answer = infer(x);
-    if (!answer.is_object()) return;  // the status has told
+    if (!answer.is_object()) return;  // the status has the error
     ASSERT_EQ(answer["outputs"].size(), 2U);
     const float in[] = {x, 10 * x, -x};
     for (size_t i = 0; i < 3; ++i) {

@@ -78,9 +78,7 @@ class PageInBrowser : public testing::Test {
 
 TEST_F(PageInBrowser, ShowsWhatTheServerSays) {
   // As the server sends it, with its policy for scripts.
-  const auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-    answer_rest(service_, head, std::move(body), std::move(reply));
-  });
+  const auto server = start_rest(service_);
   ASSERT_TRUE(server.ok());
   const auto answer =
       RawClient((*server)->port())

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-using Verdict = Judgement::Verdict;
+using Verdict = TrialResult::Verdict;
 
 // Requests a second of one model, and the part of them in time.
 struct Flow {
@@ -17,7 +17,7 @@ class Tried {
  public:
   explicit Tried(const TrialOptions& options) : trial(options) { trial.plan_began(now, false, 1); }
   // Until there is a verdict, at most so long.
-  Judgement run(double seconds, const std::map<std::string, Flow>& flows) {
+  TrialResult run(double seconds, const std::map<std::string, Flow>& flows) {
     for (const double until = now + seconds; now < until - 1e-9;) {
       now += .5;
       std::vector<GoodputReading> readings;
@@ -52,7 +52,7 @@ TEST(PlanTrial, TheBetterPlanStays) {
   EXPECT_NEAR(j.after, .95, .01);
   EXPECT_NEAR(t.now - began, 11, 1);
   EXPECT_FALSE(t.trial.open());
-  EXPECT_EQ(t.run(60, {{"net", {100, 0}}}).verdict, Verdict::kOpen);  // told once
+  EXPECT_EQ(t.run(60, {{"net", {100, 0}}}).verdict, Verdict::kOpen);  // returned once
 }
 
 TEST(PlanTrial, TheWorsePlanGoes) {

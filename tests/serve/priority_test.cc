@@ -77,9 +77,7 @@ class RequestPriorities : public testing::Test {
     plane_ = plane->get();
     next->plane = std::move(*plane);
     service_.serve(std::move(next));
-    auto http = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-      answer_rest(service_, head, std::move(body), std::move(reply));
-    });
+    auto http = start_rest(service_);
     auto grpc = GrpcServer::start({}, service_);
     ASSERT_TRUE(http.ok() && grpc.ok());
     http_ = std::move(*http);

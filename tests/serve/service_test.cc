@@ -53,9 +53,7 @@ class Service : public testing::Test {
     listen();
   }
   void listen() {
-    auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-      answer_rest(service_, head, std::move(body), std::move(reply));
-    });
+    auto server = start_rest(service_);
     ASSERT_TRUE(server.ok());
     server_ = std::move(*server);
   }

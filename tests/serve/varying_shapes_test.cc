@@ -63,9 +63,7 @@ class Varying : public testing::Test {
  protected:
   void start(const std::string& model, VaryingSettings varying, int max_batch = 1) {
     ASSERT_EQ(try_start(model, std::move(varying), max_batch), "");
-    auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-      answer_rest(service_, head, std::move(body), std::move(reply));
-    });
+    auto server = start_rest(service_);
     ASSERT_TRUE(server.ok());
     server_ = std::move(*server);
   }

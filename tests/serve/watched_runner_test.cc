@@ -1,4 +1,4 @@
-// A run that has to share its core is told from one that hangs.
+// A run that shares its core differs from one that hangs in the time that it waits for the core.
 #include "machine/watched_runner.h"
 
 #include <gtest/gtest.h>

@@ -86,15 +86,11 @@ void add_largest(const std::string& metric, const std::vector<double>& ratios, d
 }  // namespace
 
 Result<std::vector<BenchRow>> bench_busy(const BenchOptions& options, const Control& control) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
   std::vector<BenchRow> rows;
   std::vector<BusyRatios> ratios(kMostNeighbours + 1);
-  for (const BenchModel& model : models) {
-    auto status = bench_model_busy(model, options, control, rows, ratios);
-    // Ctrl-C: what was measured so far is the answer.
-    if (control.cancel.cancelled()) break;
-    if (!status.ok()) return std::move(status).error().with_context(model.name);
-  }
+  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) {
+    return bench_model_busy(model, options, control, rows, ratios);
+  }));
   for (size_t count = 0; count < ratios.size(); ++count) {
     const std::string with = std::to_string(count) + " busy: ";
     add_largest(with + "median / better engine, largest", ratios[count].median, 1.05, rows);

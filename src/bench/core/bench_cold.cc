@@ -103,12 +103,9 @@ Result<std::vector<BenchRow>> bench_cold(const BenchOptions& options, const Cont
     HEDDLE_RETURN_IF_ERROR(measure_transformer(options, control, rows));
     return rows;
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
-  for (const BenchModel& model : models) {
-    if (control.cancel.cancelled()) break;
-    Status status = measure_starts(model, options, control, rows);
-    if (!status.ok()) return std::move(status).error().with_context(model.name);
-  }
+  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) {
+    return measure_starts(model, options, control, rows);
+  }));
   return rows;
 }
 

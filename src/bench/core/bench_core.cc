@@ -1,8 +1,6 @@
 // The core suite: how fast Heddle itself plans, evaluates and executes.
-#include <algorithm>
 
 #include "core/executor_bench.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/generators.h"
 #include "heddle/plan/bounds.h"
@@ -115,7 +113,7 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
   }
   const Stopwatch watch;
   if (!check(problem, last.plan, last.timeline).ok())
-    return Error(Code::kInternal, "the checker rejects heft's plan");
+    return internal_error("the checker rejects heft's plan");
   auto eval_row = row(instance, "heft", "evaluator steps", "1/s", median_us(rate));
   eval_row.beside("checker steps", steps / watch.seconds());
   eval_row.against(5e6, "target");

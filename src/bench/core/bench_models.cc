@@ -141,7 +141,7 @@ Result<Measured> bench_choice(const BenchModel& model, Objective kind, const Cho
   HEDDLE_ASSIGN_OR_RETURN(const auto run,
                           run_plan(session.problem, plan.plan, session.loaded.model, run_options));
   if (run.verified && !run.right())
-    return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
+    return internal_error(model.name + ": outputs differ from the unsplit model's");
   if (run.precision) measured.error = run.precision->plan;
   RoundOptions rounds;
   rounds.deadline = run_options.deadline;
@@ -212,23 +212,18 @@ void add_target(std::vector<BenchRow>& rows, const std::string& metric, const st
 }  // namespace
 
 Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Control& control) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
   std::vector<BenchRow> rows;
   ModelOutcome outcome;
-  for (size_t m = 0; m < models.size(); ++m) {
-    const auto& model = models[m];
+  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) -> Status {
     for (const Objective objective : {Objective::kLatency, Objective::kThroughput}) {
-      ModelProgress named(control.progress, std::to_string(m + 1) + "/" + std::to_string(models.size()) +
-                                                " " + model.name + ", " + objective_name(objective));
+      ModelProgress named(control.progress,
+                          model.place + " " + model.name + ", " + objective_name(objective));
       Control inside = control;
       if (control.progress != nullptr) inside.progress = &named;
-      auto status = bench_objective(model, objective, options, inside, rows, outcome);
-      // Ctrl-C: what was measured so far is the answer.
-      if (control.cancel.cancelled()) break;
-      if (!status.ok()) return std::move(status).error().with_context(model.name);
+      HEDDLE_RETURN_IF_ERROR(bench_objective(model, objective, options, inside, rows, outcome));
     }
-    if (control.cancel.cancelled()) break;
-  }
+    return {};
+  }));
   add_target(rows, "error in turns, median", "%", median_us(outcome.errors), 3);
   add_target(rows, "error by profile, median", "%", median_us(outcome.profile_errors), 5);
   rows.push_back(model_row("all models", "error in turns, largest", "%", ranked(outcome.errors, 1)));

@@ -192,8 +192,8 @@ Status check_order(const Workload& w, const RequestTiming& timing) {
   for (size_t i = 0; i < w.successors.size(); ++i) {
     for (int32_t next : w.successors[i]) {
       if (timing.steps[i].finish_us > timing.steps[static_cast<size_t>(next)].start_us) {
-        return Error(Code::kInternal, "the executor ran step " + std::to_string(next) + " before step " +
-                                          std::to_string(i) + " was done");
+        return internal_error("the executor ran step " + std::to_string(next) + " before step " +
+                              std::to_string(i) + " was done");
       }
     }
   }
@@ -214,7 +214,7 @@ Result<ExecutorBenchResult> bench_executor(const ExecutorBenchOptions& options) 
   HEDDLE_ASSIGN_OR_RETURN(const RequestTiming first, executor->run());
   HEDDLE_RETURN_IF_ERROR(check_order(w, first));
   pool.run_us();
-  if (!pool.respects_order()) return Error(Code::kInternal, "the baseline ran a task before its inputs");
+  if (!pool.respects_order()) return internal_error("the baseline ran a task before its inputs");
   std::vector<double> ours, theirs;
   for (int i = 0; i < options.repeats; ++i) {
     const Stopwatch watch;

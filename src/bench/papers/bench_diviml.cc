@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/planners/batch_problem.h"
 
@@ -47,12 +46,9 @@ Result<Problem> network(const WiredCase& which, int64_t pictures, uint64_t seed)
   o.device_crossing = 0.7;
   // Table II, RWNNs.
   o.device_class_factors = {{"Xeon-Skylake", 7.10}, {"T4", 1.26}, {"A100", 1}};
-  Problem problem;
-  HEDDLE_ASSIGN_OR_RETURN(problem.graph, generate_random_wired(o));
-  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster("preset:diviml"));
-  const auto model = given_cost_model();
-  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *problem.cluster, *model, {}));
-  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  HEDDLE_ASSIGN_OR_RETURN(auto graph, generate_random_wired(o));
+  HEDDLE_ASSIGN_OR_RETURN(Problem problem,
+                          bench_problem(std::move(graph), "preset:diviml", *given_cost_model()));
   problem.execution = {.link_contention = false, .engine_contention = false};
   return problem;
 }

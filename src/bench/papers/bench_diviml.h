@@ -1,7 +1,6 @@
 // What the parts of the diviml suite share.
 #pragma once
 
-#include <memory>
 #include <utility>
 
 #include "heddle/graph/generators.h"

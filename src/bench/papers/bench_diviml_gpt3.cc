@@ -1,9 +1,7 @@
 // DiviML's Table V: GPT-3 on six unequal nodes, one node's plan repeated against one plan for all.
-#include <algorithm>
 #include <map>
 
 #include "bench_diviml.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/zoo.h"
@@ -41,14 +39,11 @@ Result<std::shared_ptr<const Graph>> half_layers(const Graph& fine) {
 
 // 16-bit weights; each input is 20 tokens.
 Result<Problem> gpt3_problem(const std::string& layers) {
-  Problem problem;
   HEDDLE_ASSIGN_OR_RETURN(const auto fine,
                           build_zoo_graph(kModel, {{"dtype", "f16"}, {"seq", "20"}, {"layers", layers}}));
-  HEDDLE_ASSIGN_OR_RETURN(problem.graph, half_layers(*fine));
-  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster("preset:diviml-gpt3"));
-  const auto model = roofline_cost_model();
-  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *problem.cluster, *model, {}));
-  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  HEDDLE_ASSIGN_OR_RETURN(auto halves, half_layers(*fine));
+  HEDDLE_ASSIGN_OR_RETURN(Problem problem,
+                          bench_problem(std::move(halves), "preset:diviml-gpt3", *roofline_cost_model()));
   problem.objective = Objective::kThroughput;
   return problem;
 }

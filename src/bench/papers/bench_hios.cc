@@ -3,11 +3,8 @@
 // these are not comparable; they stand side by side to show by how much.
 #include "bench_hios.h"
 
-#include <algorithm>
-#include <cstdio>
 #include <limits>
 
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/generators.h"
 #include "heddle/plan/hios_workload.h"
@@ -68,12 +65,9 @@ std::vector<Point> points() {
 Result<Problem> generated_problem(const Point& point, uint64_t seed) {
   LayeredOptions options = point.options;
   options.seed = seed;
-  Problem problem;
-  HEDDLE_ASSIGN_OR_RETURN(problem.graph, generate_layered(options));
-  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster("preset:hios-sim-" + std::to_string(point.devices)));
-  HEDDLE_ASSIGN_OR_RETURN(auto costs,
-                          build_cost_table(*problem.graph, *problem.cluster, *given_cost_model(), {}));
-  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  HEDDLE_ASSIGN_OR_RETURN(auto graph, generate_layered(options));
+  const auto cluster = "preset:hios-sim-" + std::to_string(point.devices);
+  HEDDLE_ASSIGN_OR_RETURN(Problem problem, bench_problem(std::move(graph), cluster, *given_cost_model()));
   problem.execution.link_contention = problem.execution.engine_contention = false;
   set_hios_stages(problem);
   return problem;

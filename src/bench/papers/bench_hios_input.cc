@@ -72,16 +72,16 @@ Result<std::vector<Case>> read_references(const std::string& path) {
     if (!c.ok()) return std::move(c).error().with_context(where);
     cases.push_back(std::move(*c));
   }
-  if (cases.empty()) return Error(Code::kInvalidInput, path + ": holds no line; expected one per instance");
+  if (cases.empty()) return invalid_input(path + ": holds no line; expected one per instance");
   return cases;
 }
 
 Result<std::vector<Case>> find_cases(const BenchOptions& options) {
   std::error_code error;
   if (!fs::is_directory(options.input, error))
-    return Error(Code::kNotFound, options.input +
-                                      ": is no folder; expected simulation instances (.json) "
-                                      "and, where there is one, their reference.jsonl");
+    return not_found(options.input +
+                     ": is no folder; expected simulation instances (.json) "
+                     "and, where there is one, their reference.jsonl");
   const std::string reference =
       options.reference.empty() ? (fs::path(options.input) / "reference.jsonl").string() : options.reference;
   std::vector<Case> cases;
@@ -92,18 +92,17 @@ Result<std::vector<Case>> find_cases(const BenchOptions& options) {
     for (const auto& entry : fs::directory_iterator(options.input, error)) {
       if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
     }
-    if (error) return Error(Code::kIo, error.message()).with_context(options.input);
+    if (error) return io_error(error.message()).with_context(options.input);
     std::sort(names.begin(), names.end());
     for (const auto& name : names) cases.push_back({name, {}, {}});
-    if (cases.empty()) return Error(Code::kNotFound, options.input + ": holds no instance (.json)");
+    if (cases.empty()) return not_found(options.input + ": holds no instance (.json)");
   }
   if (options.only.empty()) return cases;
   std::erase_if(cases, [&](const Case& c) {
     return std::none_of(options.only.begin(), options.only.end(),
                         [&](const std::string& part) { return c.name().find(part) != std::string::npos; });
   });
-  if (cases.empty())
-    return Error(Code::kNotFound, "--only lets no instance of " + options.input + " through");
+  if (cases.empty()) return not_found("--only lets no instance of " + options.input + " through");
   return cases;
 }
 

@@ -28,9 +28,9 @@ Result<std::vector<std::string>> network_list(const BenchOptions& options) {
       const auto kind = entry.path().extension();
       if (kind == ".json" || kind == ".onnx") list.push_back(entry.path().string());
     }
-    if (error) return Error(Code::kIo, error.message()).with_context(name);
+    if (error) return io_error(error.message()).with_context(name);
   }
-  if (list.empty()) return Error(Code::kNotFound, "--models names no .json or .onnx file");
+  if (list.empty()) return not_found("--models names no .json or .onnx file");
   std::sort(list.begin(), list.end());
   return list;
 }

@@ -105,9 +105,9 @@ Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
   if (files.empty()) {
-    return Error(Code::kNotFound, folder +
-                                      ": no workloads (.json) there; name their folder with --input or set "
-                                      "HEDDLE_SHARED");
+    return not_found(folder +
+                     ": no workloads (.json) there; name their folder with --input or set "
+                     "HEDDLE_SHARED");
   }
   std::sort(files.begin(), files.end());
   std::map<std::string, Reference> references;

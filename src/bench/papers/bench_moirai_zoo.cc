@@ -2,8 +2,6 @@
 // Moirai's planner, its baselines and Heddle's own, on single ops and coarsened by GCOF.
 #include <algorithm>
 
-#include "heddle/cluster/cluster_yaml.h"
-#include "heddle/cost/cost_model.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
 #include "heddle/graph/zoo.h"
@@ -51,16 +49,6 @@ std::optional<double> paper_seconds(const Network& n, std::string_view planner, 
   return std::nullopt;
 }
 
-Result<Problem> zoo_problem(std::shared_ptr<const Graph> graph, const char* cluster) {
-  Problem problem;
-  problem.graph = std::move(graph);
-  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster(cluster));
-  const auto model = roofline_cost_model();
-  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *problem.cluster, *model, {}));
-  problem.costs = std::make_shared<const CostTable>(std::move(costs));
-  return problem;
-}
-
 BenchRow zoo_row(const std::string& instance, const std::string& planner, const std::string& metric,
                  const std::string& unit, double value) {
   return bench_row("moirai", instance, planner, metric, unit, value);
@@ -84,7 +72,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
     ops.beside("single ops", fine);
   }
   rows.push_back(ops);
-  HEDDLE_ASSIGN_OR_RETURN(const auto problem, zoo_problem(graph, cluster));
+  HEDDLE_ASSIGN_OR_RETURN(const auto problem, bench_problem(graph, cluster, *roofline_cost_model()));
   const size_t begin = rows.size();
   std::optional<std::pair<std::string, double>> first;  // that has a plan
   for (const char* planner : kZooPlanners) {

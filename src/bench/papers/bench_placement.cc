@@ -1,18 +1,73 @@
 // Placement workloads of the EfficientMIP paper: our value and bound beside the best feasible figure of
 // peers.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
+#include <string>
 
-#include "bench_placement_reference.h"
+#include "heddle/base/csv.h"
 #include "heddle/base/json.h"
+#include "heddle/base/status.h"
 #include "heddle/plan/placement_workload.h"
 #include "heddle/planners/planner.h"
 #include "suites.h"
 
 namespace heddle::bench {
 namespace {
+
+struct PlacementReference {
+  double value = 0;
+  double tolerance = 0;  // half a unit of the last digit that the file gives
+  std::string peer;
+};
+
+// The best feasible figure of each "setting/graph/workload/mode".
+using PlacementReferences = std::map<std::string, PlacementReference>;
+
+constexpr double kMaxObjective = 1e15;
+
+double half_last_digit(const std::string& number) {
+  const auto point = number.find('.');
+  if (point == std::string::npos || number.find_first_of("eE") != std::string::npos) return 0;
+  return 0.5 * std::pow(10.0, -static_cast<double>(number.size() - point - 1));
+}
+
+// "non-contiguous q=2" stays; so does "contiguous".
+std::string mode_of(const std::string& setting, const std::string& mode) {
+  if (mode == "contiguous" || mode.starts_with("non-contiguous")) return mode;
+  return setting == "latency" ? "non-contiguous q=2" : "non-contiguous";
+}
+
+// Needs the columns setting, graph, workload, mode, peer, objective and feasible, in any order. A row counts if it has
+// an objective and its feasible is "yes". A mode that is neither contiguous nor "non-contiguous ..." (splits as
+// given, splits cut into pieces) is non-contiguous.
+Result<PlacementReferences> read_placement_references(const std::string& path) {
+  static constexpr const char* kNeeded[] = {"setting", "graph",     "workload", "mode",
+                                            "peer",    "objective", "feasible"};
+  HEDDLE_ASSIGN_OR_RETURN(const auto table, CsvTable::read(path, kNeeded));
+  PlacementReferences references;
+  for (size_t row = 0; row < table.rows(); ++row) {
+    const auto field = [&](const char* name) { return *table.text(row, name); };
+    if (field("feasible") != "yes" || field("objective").empty()) continue;
+    PlacementReference reference;
+    HEDDLE_ASSIGN_OR_RETURN(reference.value, table.number(row, "objective", 0, kMaxObjective));
+    reference.tolerance = half_last_digit(field("objective")) + 1e-9 * reference.value;
+    reference.peer = field("peer");
+    const auto key = field("setting") + "/" + field("graph") + "/" + field("workload") + "/" +
+                     mode_of(field("setting"), field("mode"));
+    const auto [entry, fresh] = references.emplace(key, reference);
+    // Of two that are equal to the digits given the more precise.
+    auto& best = entry->second;
+    const double same = std::max(best.tolerance, reference.tolerance);
+    if (!fresh && (reference.value < best.value - same ||
+                   (reference.value <= best.value + same && reference.tolerance < best.tolerance)))
+      best = reference;
+  }
+  return references;
+}
 
 namespace fs = std::filesystem;
 
@@ -32,7 +87,7 @@ bool wanted(const Task& task, const std::vector<std::string>& only) {
          });
 }
 
-// The objective is told by a folder on the way that begins with "latency" or "throughput"; without one the
+// The objective is that of the folder whose name begins with "latency" or "throughput"; without one the
 // workload is planned for both.
 std::vector<Task> tasks_of(const fs::path& path) {
   std::set<std::string> settings;
@@ -61,15 +116,14 @@ Result<std::vector<Task>> find_tasks(const BenchOptions& options) {
   std::error_code error;
   std::vector<fs::path> files;
   if (options.input.empty())
-    return Error(Code::kInvalidInput,
-                 "this suite needs --input DIR, a folder of placement workloads (.json)");
+    return invalid_input("this suite needs --input DIR, a folder of placement workloads (.json)");
   if (fs::is_directory(options.input, error)) {
     for (const auto& entry : fs::recursive_directory_iterator(options.input, error))
       if (entry.path().extension() == ".json") files.push_back(entry.path());
   } else {
     files.push_back(options.input);
   }
-  if (error) return Error(Code::kIo, error.message()).with_context(options.input);
+  if (error) return io_error(error.message()).with_context(options.input);
   std::sort(files.begin(), files.end());
   std::vector<Task> tasks;
   for (const auto& file : files) {
@@ -80,9 +134,9 @@ Result<std::vector<Task>> find_tasks(const BenchOptions& options) {
       if (wanted(task, options.only)) tasks.push_back(std::move(task));
   }
   if (tasks.empty())
-    return Error(Code::kNotFound,
-                 "no placement workload below it (objects with maxFPGAs, maxCPUs, nodes and "
-                 "edges) that --only lets through")
+    return not_found(
+               "no placement workload below it (objects with maxFPGAs, maxCPUs, nodes and "
+               "edges) that --only lets through")
         .with_context(options.input);
   return tasks;
 }

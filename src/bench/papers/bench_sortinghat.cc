@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
@@ -81,12 +80,9 @@ Result<Problem> problem_of(const Machine& machine, const char* model, const Shap
                                                                std::string("seq=") + shape.seq}));
   HEDDLE_ASSIGN_OR_RETURN(const auto fine, build_zoo_graph(model, params));
   const auto fusion = fuse_ops(*fine, default_fusion_rules());
-  Problem problem;
-  HEDDLE_ASSIGN_OR_RETURN(problem.graph, coarsen(*fine, fusion));
-  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster(machine.preset));
-  HEDDLE_ASSIGN_OR_RETURN(auto costs,
-                          build_cost_table(*problem.graph, *problem.cluster, *roofline_cost_model(), {}));
-  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  HEDDLE_ASSIGN_OR_RETURN(auto graph, coarsen(*fine, fusion));
+  HEDDLE_ASSIGN_OR_RETURN(Problem problem,
+                          bench_problem(std::move(graph), machine.preset, *roofline_cost_model()));
   problem.objective = Objective::kColdLatency;
   for (const int d : machine.devices) problem.devices.emplace_back(d);
   problem.costs = with_host_access(problem);

@@ -33,7 +33,7 @@ class PpipeLoadShares {
   SweepOptions options_;
 };
 
-// Plans are chosen on other arrivals than those they are judged on.
+// Plans are chosen on other arrivals than those that are measured.
 inline constexpr int64_t kPpipeOtherSeeds = 1000;
 
 inline constexpr double kPpipePlanRequests = 20000;  // of each simulation that chooses a plan

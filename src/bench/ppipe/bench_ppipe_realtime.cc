@@ -6,7 +6,6 @@
 #include "bench_ppipe_loads.h"
 #include "heddle/fleet/goodput_plan.h"
 #include "heddle/serve/fleet_server.h"
-#include "heddle/serve/http_server.h"
 #include "heddle/serve/load.h"
 #include "heddle/serve/rest_api.h"
 
@@ -42,10 +41,7 @@ Result<Compared> serve_and_simulate(const Fleet& fleet, const FleetPlan& plan, c
   HEDDLE_ASSIGN_OR_RETURN(auto generation, timed_generation(fleet, plan, options, kClock));
   InferService service;
   service.serve(std::move(generation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto http, HttpServer::start({}, [&service](const HttpHead& head,
-                                                                            HttpBody body, HttpReply reply) {
-                            answer_rest(service, head, std::move(body), std::move(reply));
-                          }));
+  HEDDLE_ASSIGN_OR_RETURN(const auto http, start_rest(service));
   LoadTarget target;
   target.port = http->port();
   HEDDLE_ASSIGN_OR_RETURN(const auto models, load_models(target, {}, {.seed = seed}));

@@ -63,13 +63,11 @@ Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Con
   for (const auto scheduler : {SchedulerKind::kReservation, SchedulerKind::kReactive})
     HEDDLE_RETURN_IF_ERROR(add_decisions(scheduler, seconds, stop, rows));
   if (options.models.empty()) return rows;
-  HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
-  for (const BenchModel& model : models) {
-    if (control.cancel.cancelled()) break;
-    auto measured = bench_serving(model.path, seconds, stop);
-    if (!measured.ok()) return std::move(measured).error().with_context(model.name);
-    add_serve_rows(model.name, *measured, false, rows);
-  }
+  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) -> Status {
+    HEDDLE_ASSIGN_OR_RETURN(const auto measured, bench_serving(model.path, seconds, stop));
+    add_serve_rows(model.name, measured, false, rows);
+    return {};
+  }));
   return rows;
 }
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <deque>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -71,7 +70,7 @@ Result<Subject> make_subject(const std::string& path) {
   const auto most = std::max_element(devices.begin(), devices.end(), [](const Device& a, const Device& b) {
     return a.cores.size() < b.cores.size();
   });
-  if (most == devices.end()) return Error(Code::kNotFound, "this machine has no device");
+  if (most == devices.end()) return not_found("this machine has no device");
   HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(local, *most));
   return Subject{std::shared_ptr<const ServedModel>(local, &local->served), std::move(runner)};
 }
@@ -134,7 +133,7 @@ class GrpcLoops {
       start(calls[i]);
     }
     done_.get_future().wait();
-    if (failed_ > 0) return Error(Code::kInternal, "gRPC calls failed: " + why_);
+    if (failed_ > 0) return internal_error("gRPC calls failed: " + why_);
     return static_cast<double>(answered_) / seconds_from_ns(live_now() - begin);
   }
 
@@ -142,7 +141,7 @@ class GrpcLoops {
     grpc::ClientContext context;
     ModelInferResponse response;
     const auto status = stubs_.front()->ModelInfer(&context, request_, &response);
-    if (!status.ok()) return Error(Code::kInternal, "the gRPC call failed: " + status.error_message());
+    if (!status.ok()) return internal_error("the gRPC call failed: " + status.error_message());
     return {};
   }
 
@@ -199,7 +198,7 @@ class HttpLoops {
 
   Status call() {
     HEDDLE_ASSIGN_OR_RETURN(const auto n, run(1, [](int64_t answered) { return answered >= 1; }));
-    return n == 1 ? Status() : Error(Code::kInternal, "the HTTP call failed");
+    return n == 1 ? Status() : internal_error("the HTTP call failed");
   }
 
   Result<double> rate(double seconds) {
@@ -230,13 +229,13 @@ class HttpLoops {
         auto step = connections_[i]->advance();
         while (step == LoadConnection::Step::kDone) {
           if (connections_[i]->status() != 200)
-            return Error(Code::kInternal, "an HTTP call failed: " + connections_[i]->body().substr(0, 200));
+            return internal_error("an HTTP call failed: " + connections_[i]->body().substr(0, 200));
           ++answered;
           if (enough(answered)) break;
           connections_[i]->send(head_, tensors_);
           step = connections_[i]->advance();
         }
-        if (step == LoadConnection::Step::kBroken) return Error(Code::kIo, "an HTTP connection broke");
+        if (step == LoadConnection::Step::kBroken) return io_error("an HTTP connection broke");
         if (step == LoadConnection::Step::kDone) {
           waits[i].fd = -1;
           --open;
@@ -291,16 +290,13 @@ class Bench {
                             LivePlane::create(one_device(subject_.model->name), options, {subject_.runner}));
     service_.serve(std::move(next));
     HEDDLE_ASSIGN_OR_RETURN(grpc_, GrpcServer::start({}, service_));
-    HEDDLE_ASSIGN_OR_RETURN(
-        http_, HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-          answer_rest(service_, head, std::move(body), std::move(reply));
-        }));
+    HEDDLE_ASSIGN_OR_RETURN(http_, start_rest(service_));
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(-1);
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &echo_port_);
     builder.RegisterService(&echo_service_);
     echo_ = builder.BuildAndStart();
-    if (!echo_ || echo_port_ == 0) return Error(Code::kIo, "no port for the plain gRPC echo");
+    if (!echo_ || echo_port_ == 0) return io_error("no port for the plain gRPC echo");
     return {};
   }
 
@@ -364,11 +360,11 @@ class Bench {
       const auto& t = subject_.model->inputs[i];
       request.inputs.push_back({t.name, t.dtype, t.row, row_.inputs[i], t.row_bytes, nullptr});
     }
-    std::promise<Status> told;
-    service_.infer(std::move(request), [&told](Result<InferResponse> result) {
-      told.set_value(result.ok() ? Status() : Status(std::move(result).error()));
+    std::promise<Status> answered;
+    service_.infer(std::move(request), [&answered](Result<InferResponse> result) {
+      answered.set_value(result.ok() ? Status() : Status(std::move(result).error()));
     });
-    return told.get_future().get();
+    return answered.get_future().get();
   }
 
   // The direct call's row: nothing settles it.

@@ -1,12 +1,8 @@
 // How long a server's decisions take while it serves: a fleet of timed devices under an open-loop load.
-#include <algorithm>
 
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/serve/fleet_server.h"
-#include "heddle/serve/http_server.h"
 #include "heddle/serve/load.h"
 #include "heddle/serve/rest_api.h"
-#include "machine/fleet_files.h"
 #include "serve_bench.h"
 
 namespace heddle::bench {
@@ -65,10 +61,7 @@ Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
   LivePlane& plane = *next->plane;
   InferService service;
   service.serve(std::move(next));
-  HEDDLE_ASSIGN_OR_RETURN(const auto http, HttpServer::start({}, [&service](const HttpHead& head,
-                                                                            HttpBody body, HttpReply reply) {
-                            answer_rest(service, head, std::move(body), std::move(reply));
-                          }));
+  HEDDLE_ASSIGN_OR_RETURN(const auto http, start_rest(service));
   LoadTarget target;
   target.port = http->port();
   HEDDLE_ASSIGN_OR_RETURN(const auto models,

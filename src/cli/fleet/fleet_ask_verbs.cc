@@ -1,5 +1,4 @@
 // heddle fleet explain, whatif and replan.
-#include <cmath>
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
@@ -91,7 +90,7 @@ struct WhatifFlags {
 
 Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation) {
   if (!o.change.any())
-    return Error(Code::kInvalidInput, "fleet whatif needs a change: --count CLASS=N or --weight MODEL=W");
+    return invalid_input("fleet whatif needs a change: --count CLASS=N or --weight MODEL=W");
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(const auto changed, o.change.apply(fleet));
   HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
@@ -138,7 +137,7 @@ struct ReplanFlags {
 };
 
 Result<int> run_fleet_replan(const ReplanFlags& o, const Invocation& invocation) {
-  if (o.running.empty()) return Error(Code::kInvalidInput, "fleet replan needs --running PLAN");
+  if (o.running.empty()) return invalid_input("fleet replan needs --running PLAN");
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(const auto running, read_fleet_plan(o.running, fleet));

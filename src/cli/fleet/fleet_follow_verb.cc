@@ -44,7 +44,7 @@ Result<std::vector<double>> mean_rates(const FollowFlags& o, const Fleet& fleet,
 
 Result<FollowLoad> recorded_load(const FollowFlags& o, const Fleet& fleet, const std::string& text) {
   if (o.rate_per_s > 0)
-    return Error(Code::kInvalidInput, "--rate: recorded arrivals (" + o.trace + ") have their own rate");
+    return invalid_input("--rate: recorded arrivals (" + o.trace + ") have their own rate");
   std::vector<std::string> names;
   for (const auto& m : fleet.models) names.push_back(m.name);
   FollowLoad load;

@@ -5,6 +5,7 @@
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "heddle/session/fleet_new.h"
@@ -38,7 +39,7 @@ Status read_slos(const std::vector<std::string>& texts, NewFleetSettings& settin
       const auto equals = text.rfind('=');
       const auto seconds = parse_seconds(equals == std::string::npos ? text : text.substr(equals + 1));
       if (!seconds || !(*seconds > 0) || equals == 0)
-        return Error(Code::kInvalidInput, "--slo " + text + ": expected a time such as 50ms, or MODEL=50ms");
+        return invalid_input("--slo " + text + ": expected a time such as 50ms, or MODEL=50ms");
       if (equals == std::string::npos)
         settings.slo_us = 1e6 * *seconds;
       else
@@ -46,8 +47,7 @@ Status read_slos(const std::vector<std::string>& texts, NewFleetSettings& settin
     }
   }
   if (texts.empty())
-    return Error(Code::kInvalidInput,
-                 "fleet new needs an SLO: --slo 50ms for all models, or --slo MODEL=50ms");
+    return invalid_input("fleet new needs an SLO: --slo 50ms for all models, or --slo MODEL=50ms");
   return {};
 }
 
@@ -64,16 +64,13 @@ Result<NewFleetSettings> settings_of(const NewFlags& o) {
     HEDDLE_ASSIGN_OR_RETURN(const auto device, assignment("--devices", text));
     if (device.second < 1 || device.second > static_cast<double>(kMaxFleetDevices) ||
         device.second != std::floor(device.second))
-      return Error(Code::kInvalidInput, "--devices " + text +
-                                            ": expected CLASS=N with a whole number from 1 to " +
-                                            std::to_string(kMaxFleetDevices));
+      return invalid_input("--devices " + text + ": expected CLASS=N with a whole number from 1 to " +
+                           std::to_string(kMaxFleetDevices));
     settings.devices.emplace_back(device.first, static_cast<int64_t>(device.second));
   }
-  if (settings.devices.empty())
-    return Error(Code::kInvalidInput, "fleet new needs devices: --devices L4=25,P4=75");
+  if (settings.devices.empty()) return invalid_input("fleet new needs devices: --devices L4=25,P4=75");
   const auto models = split_models(o.models);
-  if (models.empty())
-    return Error(Code::kInvalidInput, "fleet new needs models: --models a.onnx,zoo:resnet-50");
+  if (models.empty()) return invalid_input("fleet new needs models: --models a.onnx,zoo:resnet-50");
   HEDDLE_RETURN_IF_ERROR(read_slos(o.slos, settings));
   HEDDLE_ASSIGN_OR_RETURN(settings.models, o.cutting.sources(models));
   HEDDLE_ASSIGN_OR_RETURN(settings.cutting, o.cutting.settings());
@@ -113,8 +110,7 @@ void show(const NewFlags& o, const Fleet& fleet) {
 }
 
 Result<int> run_fleet_new(const NewFlags& o, const Invocation& invocation) {
-  if (o.cutting.output.empty())
-    return Error(Code::kInvalidInput, "fleet new needs -o FILE.json or FILE.yaml");
+  if (o.cutting.output.empty()) return invalid_input("fleet new needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.cutting.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, settings_of(o));
   HEDDLE_ASSIGN_OR_RETURN(const Fleet fleet, new_fleet(settings, invocation));

@@ -24,7 +24,7 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_RETURN_IF_ERROR(check_output(o.lp));
   if (!o.lp.empty() && o.planner != "ppipe-milp")
-    return Error(Code::kInvalidInput, "--write-lp writes the MILP of ppipe-milp; add --planner ppipe-milp");
+    return invalid_input("--write-lp writes the MILP of ppipe-milp; add --planner ppipe-milp");
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
   if (!o.lp.empty()) {
@@ -155,20 +155,19 @@ Result<std::string> estimate_rates(const ImportFlags& o, const PpipeData& data, 
 }
 
 Result<int> run_fleet_import(const ImportFlags& o, const Invocation& invocation) {
-  if (o.output.empty()) return Error(Code::kInvalidInput, "fleet import needs -o FILE.json or FILE.yaml");
+  if (o.output.empty()) return invalid_input("fleet import needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto data, read_ppipe_data(o.input));
   auto names = split_list(o.models);
   for (const auto& group : data.groups)
     if (o.models == group.name) names = group.models;
-  if (names.empty()) return Error(Code::kInvalidInput, "--models needs a group of models.json or names");
+  if (names.empty()) return invalid_input("--models needs a group of models.json or names");
   std::vector<double> weights;
   for (const auto& text : split_list(o.weights)) {
     char* end = nullptr;
     weights.push_back(std::strtod(text.c_str(), &end));
     if (*end != '\0' || !(weights.back() > 0))
-      return Error(Code::kInvalidInput,
-                   "--weights " + o.weights + ": expected numbers above 0, such as 0.3,0.7");
+      return invalid_input("--weights " + o.weights + ": expected numbers above 0, such as 0.3,0.7");
   }
   HEDDLE_ASSIGN_OR_RETURN(auto fleet, ppipe_fleet(data, o.cluster, names, weights));
   HEDDLE_ASSIGN_OR_RETURN(const auto source, estimate_rates(o, data, fleet, invocation));

@@ -7,6 +7,7 @@
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "model/model_flags.h"
@@ -64,8 +65,7 @@ Json precision_json(const FleetPrecision& chosen) {
 }
 
 Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocation) {
-  if (o.cutting.output.empty())
-    return Error(Code::kInvalidInput, "fleet profile needs -o FILE.json or FILE.yaml");
+  if (o.cutting.output.empty()) return invalid_input("fleet profile needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.cutting.output));
   HEDDLE_ASSIGN_OR_RETURN(auto settings, settings_of(o));
   std::optional<FleetPrecision> chosen;

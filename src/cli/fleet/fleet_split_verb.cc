@@ -3,7 +3,6 @@
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
-#include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_split.h"
 #include "heddle/report/text_table.h"
 
@@ -35,7 +34,7 @@ Result<int> run_fleet_split(const SplitFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto parts, split_fleet(fleet, plan, static_cast<int>(o.servers), options));
   std::error_code failed;
   std::filesystem::create_directories(o.output, failed);
-  if (failed) return Error(Code::kIo, o.output + ": cannot make this folder: " + failed.message());
+  if (failed) return io_error(o.output + ": cannot make this folder: " + failed.message());
   Json rows = Json::array();
   TextTable table({{"files"},
                    {"models", TextTable::Align::kLeft, 40},

@@ -61,19 +61,19 @@ Result<GoodputPlan> FleetTrafficFlags::plan(const Fleet& fleet, const std::strin
                                             const FleetPlanOptions& planning) const {
   if (!given()) {
     if (attainment != .99 || seed != 1)
-      return Error(Code::kInvalidInput,
-                   "--attainment and --seed are for simulated arrivals; say which by --traffic or --trace");
+      return invalid_input(
+          "--attainment and --seed are for simulated arrivals; say which by --traffic or --trace");
     GoodputPlan found;
     HEDDLE_ASSIGN_OR_RETURN(found.plan, plan_fleet(fleet, planner, planning));
     return found;
   }
   const std::string flag = traces.empty() ? "--traffic " + traffic.kind : "--trace " + traces[0];
   if (!traces.empty() && !traffic.kind.empty())
-    return Error(Code::kInvalidInput, "--traffic " + traffic.kind + ": the arrivals are those of " + flag +
-                                          "; give one of the two");
+    return invalid_input("--traffic " + traffic.kind + ": the arrivals are those of " + flag +
+                         "; give one of the two");
   if (planning.objective != FleetObjective::kMaxMin)
-    return Error(Code::kInvalidInput, flag + " plans for the objective max-min; leave out --objective " +
-                                          fleet_objective_name(planning.objective));
+    return invalid_input(flag + " plans for the objective max-min; leave out --objective " +
+                         fleet_objective_name(planning.objective));
   GoodputPlanOptions options{.planning = planning};
   options.goodput.attainment = attainment;
   options.goodput.seed = static_cast<uint64_t>(seed);

@@ -1,9 +1,7 @@
 // The parts of `heddle fleet`, and what they share.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "command.h"

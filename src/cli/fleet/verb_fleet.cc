@@ -1,7 +1,6 @@
 // heddle fleet: the list of its parts, and what they share.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "fleet_verbs.h"
@@ -72,8 +71,8 @@ Result<T*> named(const std::string& flag, std::vector<T>& list, const std::strin
     if (item.name == name) return &item;
     names.push_back(item.name);
   }
-  return Error(Code::kInvalidInput, flag + ": the fleet has no " + kind + " " + quote_text(name) +
-                                        did_you_mean(name, names) + "; it has " + join_names(names));
+  return invalid_input(flag + ": the fleet has no " + kind + " " + quote_text(name) +
+                       did_you_mean(name, names) + "; it has " + join_names(names));
 }
 
 }  // namespace
@@ -95,13 +94,12 @@ Result<FleetPlanOptions> FleetGoalFlags::options(const Invocation& invocation) c
   const auto found = fleet_objective_named(objective);
   if (!found) {
     const std::vector<std::string> names = {"max-min", "cost", "power", "goodput"};
-    return Error(Code::kInvalidInput, "--objective " + objective + ": expected " + join_names(names) +
-                                          did_you_mean(objective, names));
+    return invalid_input("--objective " + objective + ": expected " + join_names(names) +
+                         did_you_mean(objective, names));
   }
   o.objective = *found;
   if (o.objective == FleetObjective::kMaxMin && load_per_s > 0)
-    return Error(Code::kInvalidInput,
-                 "--load has no meaning for the objective max-min; give cost, power or goodput");
+    return invalid_input("--load has no meaning for the objective max-min; give cost, power or goodput");
   o.load_per_s = load_per_s;
   o.deadline = time_limit_s > 0 ? Deadline::after_seconds(time_limit_s, invocation.cancel)
                                 : Deadline::never(invocation.cancel);
@@ -136,8 +134,8 @@ Result<BlockSettings> FleetCutFlags::settings() const {
   const auto named = prepartition_method_named(method);
   if (!named) {
     const std::vector<std::string> names = {"greedy", "balanced"};
-    return Error(Code::kInvalidInput,
-                 "--blocks-by " + method + ": expected greedy or balanced" + did_you_mean(method, names));
+    return invalid_input("--blocks-by " + method + ": expected greedy or balanced" +
+                         did_you_mean(method, names));
   }
   return BlockSettings{
       .blocks = static_cast<int>(blocks), .method = *named, .fp16_cuts = fp16_cuts, .output = output};
@@ -154,8 +152,8 @@ Result<Fleet> FleetChangeFlags::apply(Fleet fleet) const {
     HEDDLE_ASSIGN_OR_RETURN(auto* c, named("--count", fleet.classes, change.first, "class"));
     if (change.second < 0 || change.second > static_cast<double>(kMaxFleetDevices) ||
         change.second != std::floor(change.second))
-      return Error(Code::kInvalidInput, "--count " + text + ": expected a whole number from 0 to " +
-                                            std::to_string(kMaxFleetDevices));
+      return invalid_input("--count " + text + ": expected a whole number from 0 to " +
+                           std::to_string(kMaxFleetDevices));
     c->count = static_cast<int64_t>(change.second);
   }
   for (const auto& text : weights) {

@@ -92,9 +92,8 @@ Result<DeviceFault> fault_flag(const std::string& text, const Deployment& deploy
     if (names.back() == text.substr(0, colon)) fault.device_class = c;
   }
   if (fault.device_class == kNoId)
-    return Error(Code::kInvalidInput, "--lose " + text + ": no such class" +
-                                          did_you_mean(text.substr(0, colon), names) + "; there are " +
-                                          join_names(names));
+    return invalid_input("--lose " + text + ": no such class" + did_you_mean(text.substr(0, colon), names) +
+                         "; there are " + join_names(names));
   fault.devices = static_cast<uint32_t>(n);
   const auto dash = text.find('-', at);
   HEDDLE_ASSIGN_OR_RETURN(
@@ -131,8 +130,7 @@ std::string planner_of(const FleetSimulateOptions& o) { return o.planner.empty()
 Result<Deployment> the_deployment(const FleetSimulateOptions& o, const Fleet& fleet,
                                   const Invocation& invocation) {
   if (!o.plan.empty() && !o.planner.empty())
-    return Error(Code::kInvalidInput,
-                 "--planner " + o.planner + ": the plan is that of --plan; give one of the two");
+    return invalid_input("--planner " + o.planner + ": the plan is that of --plan; give one of the two");
   if (!o.plan.empty()) return read_deployment(fleet, o.plan);
   FleetPlanOptions options;
   options.deadline = Deadline::never(invocation.cancel);
@@ -156,11 +154,11 @@ Status read_trace(const FleetSimulateOptions& o, const Invocation& invocation, I
   HEDDLE_ASSIGN_OR_RETURN(const bool recorded_arrivals, is_recorded(o.trace));
   if (recorded_arrivals) {
     if (!o.traffic.kind.empty())
-      return Error(Code::kInvalidInput, "--traffic " + o.traffic.kind + ": recorded arrivals (" + o.trace +
-                                            ") are played as they are; leave it out");
+      return invalid_input("--traffic " + o.traffic.kind + ": recorded arrivals (" + o.trace +
+                           ") are played as they are; leave it out");
     if (o.rate_per_s > 0)
-      return Error(Code::kInvalidInput, "--rate: recorded arrivals (" + o.trace +
-                                            ") have their own rate; scale it by --load-factor");
+      return invalid_input("--rate: recorded arrivals (" + o.trace +
+                           ") have their own rate; scale it by --load-factor");
     std::vector<std::string> names;
     for (const auto& m : in.deployment.models) names.push_back(m.name);
     HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(o.trace));
@@ -270,11 +268,10 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
   HEDDLE_RETURN_IF_ERROR(check_output(o.csv));
   HEDDLE_RETURN_IF_ERROR(check_output(o.html));
   if (o.avoid_stragglers > 0 && o.no_feedback)
-    return Error(Code::kInvalidInput,
-                 "--avoid-stragglers goes by measured times, which --no-feedback ignores: give one of them");
+    return invalid_input(
+        "--avoid-stragglers goes by measured times, which --no-feedback ignores: give one of them");
   if (o.bound && (o.jitter > 0 || !o.stragglers.empty() || !o.migrate_to.empty()))
-    return Error(
-        Code::kInvalidInput,
+    return invalid_input(
         "--bound holds for one plan and exact times: leave out --jitter, --stragglers and --migrate-to");
   HEDDLE_ASSIGN_OR_RETURN(in.fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(in.deployment, the_deployment(o, in.fleet, invocation));

@@ -1,7 +1,5 @@
 #include "run_cold.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "heddle/base/json.h"

@@ -7,7 +7,6 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/graph/generators.h"
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"

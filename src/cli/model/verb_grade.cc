@@ -5,7 +5,6 @@
 #include "heddle/base/file.h"
 #include "heddle/base/gap.h"
 #include "heddle/base/json.h"
-#include "heddle/base/spelling.h"
 #include "heddle/base/terminal.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/report/run_file.h"

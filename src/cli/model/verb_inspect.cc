@@ -1,5 +1,4 @@
 // heddle inspect: a model's structure, sizes, FLOPs and cut points.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>

@@ -248,7 +248,7 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
   if (idle.empty()) return {};
   const std::string message =
       fmt::format("requested but not used: {} (`heddle explain` says why)", fmt::join(idle, ", "));
-  if (strict) return Error(Code::kInfeasible, message);
+  if (strict) return infeasible(message);
   print(stderr, "heddle: {} {}\n", painted_error(Ink::kYellow, "warning:"), message);
   return {};
 }

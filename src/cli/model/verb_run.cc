@@ -1,11 +1,10 @@
 // heddle run: executes a plan, compares its outputs with the unsplit model's and its times with the
 // prediction.
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/run_tables.h"
 #include "heddle/report/timeline_view.h"

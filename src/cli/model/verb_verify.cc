@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "heddle/base/file.h"
 #include "heddle/base/gap.h"

@@ -58,9 +58,9 @@ std::string differences_text(const std::vector<FileDifference>& differences) {
 }
 
 Result<int> run_deploy(const DeployFlags& o, const Invocation& invocation) {
-  const auto target = deploy_target_named(o.on);
+  const auto targets = deploy_targets();
   if (o.on.empty()) return invalid_input("deploy needs --on ENGINE, for example --on kubernetes");
-  if (!target) return unknown_name("--on", o.on, deploy_target_names());
+  if (std::ranges::find(targets, o.on) == targets.end()) return unknown_name("--on", o.on, targets);
   if (o.output.empty() && o.old_folder.empty())
     return invalid_input("deploy needs -o DIR for its files, or --diff OLD to show what would change");
   DeploySettings settings;
@@ -68,7 +68,7 @@ Result<int> run_deploy(const DeployFlags& o, const Invocation& invocation) {
     HEDDLE_ASSIGN_OR_RETURN(settings, read_deploy_settings(o.settings));
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto workloads, read_workloads(o.what, o.plan, settings));
-  HEDDLE_ASSIGN_OR_RETURN(const auto files, with_context(render_deployment(workloads, *target), o.what));
+  HEDDLE_ASSIGN_OR_RETURN(const auto files, with_context(render_deployment(workloads, o.on), o.what));
   std::vector<FileDifference> differences;
   if (!o.old_folder.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(const auto old_files, read_deployment(o.old_folder));

@@ -100,8 +100,7 @@ Status read_cuts(const std::string& folder, PpipeData& data) {
   for (const auto& m : data.models)
     for (size_t k = 0; k < m.cut_bytes.size(); ++k)
       if (std::isnan(m.cut_bytes[k]))
-        return Error(Code::kInvalidInput,
-                     "model " + quote_text(m.name) + " has no row for cut " + std::to_string(k))
+        return invalid_input("model " + quote_text(m.name) + " has no row for cut " + std::to_string(k))
             .with_context(folder + "/cuts.csv");
   return {};
 }
@@ -149,16 +148,14 @@ FleetModel for_classes(const FleetModel& model, const PpipeData& data,
 Status add_models(const PpipeData& data, const std::vector<std::string>& models,
                   const std::vector<double>& weights, Fleet& fleet) {
   if (!weights.empty() && weights.size() != models.size())
-    return Error(Code::kInvalidInput, std::to_string(models.size()) + " models have " +
-                                          std::to_string(weights.size()) +
-                                          " weights; expected as many or none");
+    return invalid_input(std::to_string(models.size()) + " models have " + std::to_string(weights.size()) +
+                         " weights; expected as many or none");
   std::vector<std::string> names;
   for (const auto& m : data.models) names.push_back(m.name);
   for (size_t i = 0; i < models.size(); ++i) {
     const auto found = std::find(names.begin(), names.end(), models[i]);
     if (found == names.end())
-      return Error(Code::kNotFound,
-                   "no model is named " + quote_text(models[i]) + did_you_mean(models[i], names));
+      return not_found("no model is named " + quote_text(models[i]) + did_you_mean(models[i], names));
     fleet.models.push_back(
         for_classes(data.models[static_cast<size_t>(found - names.begin())], data, fleet.classes));
     fleet.models.back().weight = weights.empty() ? 1 : weights[i];
@@ -187,8 +184,8 @@ Result<Fleet> ppipe_fleet(const PpipeData& data, const std::string& cluster,
   for (const auto& c : data.clusters) names.push_back(c.name);
   const auto found = std::find(names.begin(), names.end(), cluster);
   if (found == names.end())
-    return Error(Code::kNotFound, "no cluster is named " + quote_text(cluster) +
-                                      did_you_mean(cluster, names) + "; there are " + join_names(names));
+    return not_found("no cluster is named " + quote_text(cluster) + did_you_mean(cluster, names) +
+                     "; there are " + join_names(names));
   Fleet fleet = data.clusters[static_cast<size_t>(found - names.begin())];
   HEDDLE_RETURN_IF_ERROR(add_models(data, models, weights, fleet));
   return fleet;
@@ -204,7 +201,7 @@ Result<Fleet> ppipe_mixed_fleet(const PpipeData& data,
       const int c = cluster.class_named(name);
       if (c >= 0 && found == nullptr) found = &cluster.classes[static_cast<size_t>(c)];
     }
-    if (found == nullptr) return Error(Code::kNotFound, "no cluster has a class named " + quote_text(name));
+    if (found == nullptr) return not_found("no cluster has a class named " + quote_text(name));
     fleet.classes.push_back(*found);
     fleet.classes.back().count = count;
     fleet.name += (fleet.name.empty() ? "" : "+") + name;

@@ -1,6 +1,5 @@
 // Reads the published plans, each with the instance that its row describes.
 #include <algorithm>
-#include <cmath>
 
 #include "heddle/base/csv.h"
 #include "heddle/base/file.h"

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/spelling.h"
-
 namespace heddle {
 namespace {
 
@@ -86,7 +84,7 @@ Result<std::vector<ModelPlan>> dart_r_from(const FleetTask& task, const std::vec
 
 Result<FleetAnswer> plan_dart_r(const FleetTask& task) {
   if (task.goal.objective != FleetObjective::kMaxMin)
-    return Error(Code::kUnsupported, "dart-r plans for max-min only; use auto, ppipe-dp or ppipe-columns");
+    return unsupported("dart-r plans for max-min only; use auto, ppipe-dp or ppipe-columns");
   HEDDLE_ASSIGN_OR_RETURN(const auto np, plan_np(task));
   FleetAnswer answer;
   HEDDLE_ASSIGN_OR_RETURN(answer.models, dart_r_from(task, np.models));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "heddle/base/spelling.h"
@@ -91,13 +90,11 @@ class Enumeration {
                         column_.stage[static_cast<size_t>(column_.stages - 1)].device_class, o.device_class);
       for (int to = last ? model_.blocks : from + 1; to <= model_.blocks; ++to) {
         if (++visits_ > kMaxVisits)
-          return Error(Code::kUnsupported,
-                       "model " + quote_text(model_.name) +
-                           ": more than 50 million ways to cut and place it; give the fleet fewer "
-                           "blocks, max_partitions, share levels or batch sizes");
+          return unsupported("model " + quote_text(model_.name) +
+                             ": more than 50 million ways to cut and place it; give the fleet fewer "
+                             "blocks, max_partitions, share levels or batch sizes");
         if ((visits_ & 0xffff) == 0 && deadline_.should_stop())
-          return Error(Code::kCancelled,
-                       "stopped while enumerating pipelines of model " + quote_text(model_.name));
+          return cancelled_error("stopped while enumerating pipelines of model " + quote_text(model_.name));
         const double infer_us = o.until[static_cast<size_t>(to)] - o.until[static_cast<size_t>(from)];
         const double latency_us = start_us + infer_us;
         if (start_us + infer_us > limit_us_) break;

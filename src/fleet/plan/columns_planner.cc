@@ -10,7 +10,6 @@
 
 #include "column_model.h"
 #include "heddle/base/random.h"
-#include "heddle/base/units.h"
 #include "heddle/solve/milp.h"
 #include "planner_parts.h"
 

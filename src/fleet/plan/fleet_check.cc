@@ -212,16 +212,16 @@ Status check_planned(const Fleet& fleet, const FleetPlan& plan) {
   const std::string what = "planner " + plan.planner + " made a plan that does not hold: " + problems.front();
   FleetPlan without = plan;
   without.proof = {};
-  if (!fleet_plan_problems(fleet, without).empty()) return Error(Code::kInternal, what);
+  if (!fleet_plan_problems(fleet, without).empty()) return internal_error(what);
   Hasher hash;
   hash.text(to_json(fleet).dump()).text(to_json(plan, fleet).dump());
   const std::string name = "beyond-bound-" + hex64(hash.value()), fleet_file = name + "-fleet.json",
                     plan_file = name + "-plan.json";
   Status kept = write_fleet(fleet_file, fleet);
   if (kept.ok()) kept = write_fleet_plan(plan_file, plan, fleet);
-  return Error(Code::kInternal, what + " (" + plan.proof.text() + "); one of the two is wrong; " +
-                                    (kept.ok() ? "please report it with " + fleet_file + " and " + plan_file
-                                               : "the plan could not be kept: " + kept.error().to_string()));
+  return internal_error(what + " (" + plan.proof.text() + "); one of the two is wrong; " +
+                        (kept.ok() ? "please report it with " + fleet_file + " and " + plan_file
+                                   : "the plan could not be kept: " + kept.error().to_string()));
 }
 
 }  // namespace heddle

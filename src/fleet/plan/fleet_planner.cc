@@ -38,8 +38,8 @@ Result<size_t> index_named(const std::string& name) {
     if (name == kPlanners[i].name) return i;
     names.emplace_back(kPlanners[i].name);
   }
-  return Error(Code::kInvalidInput, "no planner of fleets is named " + quote_text(name) +
-                                        did_you_mean(name, names) + "; there are " + join_names(names));
+  return invalid_input("no planner of fleets is named " + quote_text(name) + did_you_mean(name, names) +
+                       "; there are " + join_names(names));
 }
 
 Result<FleetGoal> goal_of(const Fleet& fleet, const FleetPlanOptions& options) {
@@ -51,14 +51,13 @@ Result<FleetGoal> goal_of(const Fleet& fleet, const FleetPlanOptions& options) {
   for (const auto& c : fleet.classes) {
     if ((options.objective == FleetObjective::kCost || options.objective == FleetObjective::kPower) &&
         c.count > 0 && device_cost(c, options.objective) <= 0)
-      return Error(Code::kInvalidInput,
-                   "class " + quote_text(c.name) + " has no " +
-                       (options.objective == FleetObjective::kCost ? "cost_per_hour" : "watts") +
-                       "; the objective " + name + " needs it of every class with devices");
+      return invalid_input("class " + quote_text(c.name) + " has no " +
+                           (options.objective == FleetObjective::kCost ? "cost_per_hour" : "watts") +
+                           "; the objective " + name + " needs it of every class with devices");
   }
   if (options.objective != FleetObjective::kMaxMin && !(options.load_per_s > 0 && options.load_per_s <= 1e15))
-    return Error(Code::kInvalidInput, std::string("the objective ") + name +
-                                          " needs a load above 0 (requests per second of all models)");
+    return invalid_input(std::string("the objective ") + name +
+                         " needs a load above 0 (requests per second of all models)");
   for (const auto& m : fleet.models)
     goal.load.push_back(
         options.objective == FleetObjective::kMaxMin ? m.weight : options.load_per_s * m.weight / weights);
@@ -148,10 +147,10 @@ Result<FleetPlan> plan_fleet(const Fleet& fleet, const std::string& planner, con
   if (plan.objective == FleetObjective::kMaxMin && plan.value <= 0) {
     size_t none = 0;
     while (plan.models[none].rate_per_s > 0) ++none;
-    return Error(Code::kInfeasible,
-                 "no plan of " + planner + " serves every model: with " + std::to_string(fleet.devices()) +
-                     " devices for " + std::to_string(fleet.models.size()) + " models, model " +
-                     quote_text(fleet.models[none].name) + " gets none; add devices or take a model away");
+    return infeasible("no plan of " + planner + " serves every model: with " +
+                      std::to_string(fleet.devices()) + " devices for " +
+                      std::to_string(fleet.models.size()) + " models, model " +
+                      quote_text(fleet.models[none].name) + " gets none; add devices or take a model away");
   }
   HEDDLE_RETURN_IF_ERROR(check_planned(fleet, plan));
   return plan;

@@ -1,7 +1,6 @@
 #include "heddle/fleet/fleet_replan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -232,8 +231,8 @@ void list_moves(const std::map<Weights, int64_t>& before, FleetReplan& result) {
 Result<FleetReplan> replan_fleet(const Fleet& fleet, const FleetPlan& running,
                                  const FleetPlanOptions& options) {
   if (running.models.size() != fleet.models.size())
-    return Error(Code::kInvalidInput, "the running plan has " + std::to_string(running.models.size()) +
-                                          " models, the fleet " + std::to_string(fleet.models.size()));
+    return invalid_input("the running plan has " + std::to_string(running.models.size()) +
+                         " models, the fleet " + std::to_string(fleet.models.size()));
   HEDDLE_ASSIGN_OR_RETURN(const auto fresh, plan_fleet(fleet, "auto", options));
   FleetReplan result;
   HEDDLE_ASSIGN_OR_RETURN(result.plan, least_moves(fleet, fresh, running, options));
@@ -253,9 +252,9 @@ Result<FleetReplan> replan_fleet(const Fleet& fleet, const FleetPlan& running,
 Result<FleetReplan> replan_for_load(const Fleet& fleet, const FleetPlan& running,
                                     const FleetPlanOptions& options, const MovePrices& prices) {
   if (running.models.size() != fleet.models.size() || more_is_better(options.objective))
-    return Error(Code::kInvalidInput,
-                 "a plan for another load needs a running plan of the fleet's models and the "
-                 "objective cost or power");
+    return invalid_input(
+        "a plan for another load needs a running plan of the fleet's models and the "
+        "objective cost or power");
   HEDDLE_ASSIGN_OR_RETURN(const auto fresh, plan_fleet(fleet, "auto", options));
   FleetReplan result;
   HEDDLE_ASSIGN_OR_RETURN(result.plan, cheapest_move(fleet, fresh, running, options, prices));

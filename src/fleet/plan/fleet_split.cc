@@ -80,9 +80,8 @@ Result<std::vector<FleetPart>> split_fleet(const Fleet& fleet, const FleetPlan& 
                                            const FleetPlanOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_fleet_plan(fleet, plan));
   if (servers < 1 || static_cast<size_t>(servers) > fleet.models.size())
-    return Error(Code::kInvalidInput, std::to_string(servers) + " servers for " +
-                                          std::to_string(fleet.models.size()) +
-                                          " models: each server needs at least one model");
+    return invalid_input(std::to_string(servers) + " servers for " + std::to_string(fleet.models.size()) +
+                         " models: each server needs at least one model");
   std::vector<FleetPart> parts;
   for (const auto& models : models_by_server(plan, static_cast<size_t>(servers)))
     parts.push_back(part_of(fleet, plan, models, parts.size()));

@@ -201,7 +201,7 @@ Result<FleetAnswer> plan_milp(const FleetTask& task) {
   HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(model.milp(), options));
   if (solved.status == SolveStatus::kInfeasible) return no_plan_serves(task);
   if (!solved.has_values())
-    return Error(Code::kCancelled, "ppipe-milp found no plan in its time; give it more, or use auto");
+    return cancelled_error("ppipe-milp found no plan in its time; give it more, or use auto");
   FleetAnswer answer;
   answer.models = model.plan(solved.values);
   return answer;

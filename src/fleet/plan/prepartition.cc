@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "heddle/base/units.h"
@@ -100,20 +99,16 @@ std::optional<PrepartitionMethod> prepartition_method_named(std::string_view nam
 Result<Prepartition> prepartition(const Graph& graph, const std::vector<std::vector<double>>& us, int blocks,
                                   PrepartitionMethod method) {
   const size_t n = graph.num_ops();
-  if (n == 0) return Error(Code::kInvalidInput, "the graph has no op; there is nothing to cut into blocks");
+  if (n == 0) return invalid_input("the graph has no op; there is nothing to cut into blocks");
   if (blocks < 1)
-    return Error(Code::kInvalidInput,
-                 "the number of blocks is " + std::to_string(blocks) + "; expected at least 1");
-  if (us.empty())
-    return Error(Code::kInvalidInput, "there are no times; expected those of at least one class");
+    return invalid_input("the number of blocks is " + std::to_string(blocks) + "; expected at least 1");
+  if (us.empty()) return invalid_input("there are no times; expected those of at least one class");
   for (const auto& of_class : us)
     if (of_class.size() != n ||
         !std::all_of(of_class.begin(), of_class.end(), [](double t) { return std::isfinite(t) && t >= 0; }))
-      return Error(Code::kInvalidInput,
-                   "an op has no time on a class; expected one of every op, finite, not negative");
+      return invalid_input("an op has no time on a class; expected one of every op, finite, not negative");
   const auto shares = shares_of(graph, us);
-  if (shares.empty())
-    return Error(Code::kInvalidInput, "all times are 0; blocks of equal time have no meaning");
+  if (shares.empty()) return invalid_input("all times are 0; blocks of equal time have no meaning");
   const auto bytes = crossing_bytes(graph);
   const auto wanted = std::min(static_cast<size_t>(blocks), n);
   Prepartition result;
@@ -131,13 +126,9 @@ Result<Prepartition> prepartition(const Graph& graph, const std::vector<std::vec
   for (size_t k = 0; k + 1 < cuts.size(); ++k) {
     std::vector<OpId> ops(order.begin() + static_cast<std::ptrdiff_t>(cuts[k]),
                           order.begin() + static_cast<std::ptrdiff_t>(cuts[k + 1]));
-    std::set<ParamId> params;
-    for (const auto op : ops) params.insert(graph.op(op).params.begin(), graph.op(op).params.end());
-    double parameter_bytes = 0;
-    for (const auto p : params) parameter_bytes += static_cast<double>(graph.param(p).bytes);
     std::sort(ops.begin(), ops.end());
+    result.parameter_bytes.push_back(static_cast<double>(graph.param_bytes(ops)));
     result.blocks.push_back(std::move(ops));
-    result.parameter_bytes.push_back(parameter_bytes);
   }
   for (const auto cut : cuts) result.cut_bytes.push_back(bytes[cut]);
   return result;

@@ -5,8 +5,6 @@
 #include <limits>
 #include <string>
 
-#include "heddle/base/errors.h"
-
 namespace heddle {
 namespace {
 

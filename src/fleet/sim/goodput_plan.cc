@@ -44,7 +44,7 @@ class Search {
     HEDDLE_ASSIGN_OR_RETURN(Candidate usual, make(own));
     // goodput() scales arrivals in time, bursts too: they have their length at rates like the answer's.
     for (const FleetModel& m : fleet_.models) rates_.push_back(m.weight * usual.plan.value);
-    HEDDLE_RETURN_IF_ERROR(judge(usual, 1, options_.seeds, nullptr, 0));
+    HEDDLE_RETURN_IF_ERROR(evaluate(usual, 1, options_.seeds, nullptr, 0));
     result.usual_per_s = usual.per_s;
     Candidate best = std::move(usual);
     HEDDLE_RETURN_IF_ERROR(common_shares(best));
@@ -89,7 +89,7 @@ class Search {
   }
 
   // The same arrivals for every candidate. One that serves less than `floor` of what `beat` does is given up.
-  Status judge(Candidate& candidate, double part, int seeds, const Candidate* beat, double floor) const {
+  Status evaluate(Candidate& candidate, double part, int seeds, const Candidate* beat, double floor) const {
     HEDDLE_ASSIGN_OR_RETURN(const Deployment deployment, deploy(fleet_, candidate.plan));
     candidate.per_s = 0;
     candidate.found.clear();
@@ -126,7 +126,7 @@ class Search {
       }
       const auto first = std::ranges::max_element(all, {}, &Candidate::per_s);
       const Candidate* beat = first != all.end() && first->per_s > 0 ? &*first : nullptr;
-      HEDDLE_RETURN_IF_ERROR(judge(*candidate, kFirstLook, 1, beat, kFirstLookFloor));
+      HEDDLE_RETURN_IF_ERROR(evaluate(*candidate, kFirstLook, 1, beat, kFirstLookFloor));
       all.push_back(std::move(*candidate));
     }
     std::erase_if(all, [](const Candidate& c) { return c.per_s == 0; });
@@ -155,7 +155,7 @@ class Search {
   }
 
   Status take_if_better(Candidate candidate, Candidate& best) const {
-    HEDDLE_RETURN_IF_ERROR(judge(candidate, 1, options_.seeds, best.per_s > 0 ? &best : nullptr, kFloor));
+    HEDDLE_RETURN_IF_ERROR(evaluate(candidate, 1, options_.seeds, best.per_s > 0 ? &best : nullptr, kFloor));
     if (candidate.per_s > best.per_s) best = std::move(candidate);
     return {};
   }

@@ -1,7 +1,6 @@
 // Undirected structure: articulation points and bridges by one iterative depth-first search (Tarjan, 1972),
 // and k-edge-connected components.
 #include <algorithm>
-#include <numeric>
 
 #include "heddle/graph/analysis.h"
 

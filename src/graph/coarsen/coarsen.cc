@@ -1,7 +1,6 @@
 #include "heddle/graph/coarsen.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "heddle/base/errors.h"

@@ -1,6 +1,5 @@
 #include "heddle/graph/batch.h"
 
-#include <algorithm>
 #include <set>
 
 #include "rebuilt.h"
@@ -28,8 +27,7 @@ Tensor of_batch(Tensor tensor, int64_t batch) {
 
 Result<std::shared_ptr<const Graph>> with_batch(const Graph& graph, int64_t batch) {
   if (batch < 1 || batch > 65536)
-    return Error(Code::kInvalidInput,
-                 "a batch of " + std::to_string(batch) + " requests; expected 1 to 65536");
+    return invalid_input("a batch of " + std::to_string(batch) + " requests; expected 1 to 65536");
   return rebuilt(
       graph, [](const Param& param) { return param; },
       [&](TensorId t) { return of_batch(graph.tensor(t), batch); },

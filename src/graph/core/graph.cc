@@ -1,6 +1,7 @@
 #include "heddle/graph/graph.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 namespace heddle {
@@ -33,6 +34,14 @@ double Graph::total_flops() const {
 int64_t Graph::total_param_bytes() const {
   int64_t sum = 0;
   for (const Param& param : params_) sum += param.bytes;
+  return sum;
+}
+
+int64_t Graph::param_bytes(std::span<const OpId> ops) const {
+  std::set<ParamId> read;
+  for (const OpId id : ops) read.insert(op(id).params.begin(), op(id).params.end());
+  int64_t sum = 0;
+  for (const ParamId id : read) sum += param(id).bytes;
   return sum;
 }
 

@@ -118,7 +118,7 @@ Error cycle_error(const std::vector<Op>& ops, const Adjacency& preds, const std:
   std::string text;
   for (size_t i = 0; i < std::min(cycle.size(), kCycleNames); ++i) text += "'" + ops[cycle[i]].name + "' -> ";
   if (cycle.size() > kCycleNames) text += "(" + std::to_string(cycle.size() - kCycleNames) + " more) -> ";
-  return Error(Code::kInvalidInput, "the graph has a cycle: " + text + "'" + ops[cycle[0]].name + "'");
+  return invalid_input("the graph has a cycle: " + text + "'" + ops[cycle[0]].name + "'");
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ Result<std::shared_ptr<const Graph>> GraphBuilder::build_parts() {
   Graph g = std::move(graph_);
   graph_ = Graph();
   if (g.ops_.size() > kMaxCount || g.tensors_.size() > kMaxCount || g.params_.size() > kMaxCount)
-    return Error(Code::kInvalidInput, "a graph holds at most 2^31 - 1 ops, tensors and parameters each");
+    return invalid_input("a graph holds at most 2^31 - 1 ops, tensors and parameters each");
   HEDDLE_ASSIGN_OR_RETURN(g.ops_by_name_, index_items(g.ops_, "op"));
   HEDDLE_ASSIGN_OR_RETURN(g.tensors_by_name_, index_items(g.tensors_, "tensor"));
   const auto params_by_name = index_items(g.params_, "parameter");
@@ -143,7 +143,7 @@ Result<std::shared_ptr<const Graph>> GraphBuilder::build_parts() {
 
   fill_consumers(g.ops_, g.tensors_);
   g.edges_ = make_edges(g.ops_, g.tensors_);
-  if (g.edges_.size() > kMaxCount) return Error(Code::kInvalidInput, "a graph holds at most 2^31 - 1 edges");
+  if (g.edges_.size() > kMaxCount) return invalid_input("a graph holds at most 2^31 - 1 edges");
   const size_t n = g.ops_.size();
   const auto src = [](const Edge& e) { return e.src; };
   const auto dst = [](const Edge& e) { return e.dst; };

@@ -1,7 +1,6 @@
 #include "heddle/graph/graph_json.h"
 
 #include <map>
-#include <string_view>
 
 #include "heddle/base/fields.h"
 #include "heddle/base/spelling.h"

@@ -15,7 +15,7 @@ Result<OpId> op_named(const Graph& graph, const std::string& name) {
     names.push_back(op.name);
     names.insert(names.end(), op.onnx_names.begin(), op.onnx_names.end());
   }
-  return Error(Code::kNotFound, "the model has no op " + quote_text(name) + did_you_mean(name, names));
+  return not_found("the model has no op " + quote_text(name) + did_you_mean(name, names));
 }
 
 }  // namespace heddle

@@ -2,7 +2,6 @@
 // networks" (Xie et al., 2019). docs/generators.md lists the choices made where both are silent.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <set>
 

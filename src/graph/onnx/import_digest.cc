@@ -116,7 +116,7 @@ Result<std::string> import_digest(const std::string& recipe, std::string_view fi
   int64_t left = kMostHashedBytes;
   for (const auto& [name, path] : others) {
     struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) return Error(Code::kIo, quote_text(path) + " cannot be examined");
+    if (::stat(path.c_str(), &info) != 0) return io_error(quote_text(path) + " cannot be examined");
     auto& digest = known[{info.st_dev, info.st_ino}];
     if (digest.empty()) {
       HEDDLE_ASSIGN_OR_RETURN(const auto other, with_context(MappedFile::open(path, left), path));
@@ -125,7 +125,7 @@ Result<std::string> import_digest(const std::string& recipe, std::string_view fi
     }
     all.text(name).text(digest);
   }
-  if (stop.stop_requested()) return Error(Code::kCancelled, "the digest is not needed any more");
+  if (stop.stop_requested()) return cancelled_error("the digest is not needed any more");
   std::array<char, kDigestBytes> digest{};
   sha256(all.bytes(), digest.data());
   std::string hex;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <filesystem>
 #include <map>
 #include <openvino/core/version.hpp>
@@ -170,7 +169,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   } else if (options.map_weights && onnx != nullptr && is_alone(examined)) {
     std::error_code error;
     const auto real = std::filesystem::canonical(path, error);
-    if (error) return Error(Code::kIo, "cannot be found any more: " + error.message());
+    if (error) return io_error("cannot be found any more: " + error.message());
     source = real.string();
     HEDDLE_ASSIGN_OR_RETURN(skeleton, internal::onnx_skeleton(file.bytes(), real.filename().string()));
     hollow = &*skeleton;

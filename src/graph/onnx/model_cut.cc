@@ -148,7 +148,7 @@ Result<SegmentModel> Model::cut(std::span<const OpId> ops) const {
   try {
     return Cutter(*graph_, *impl_, std::move(set)).run();
   } catch (const std::exception& e) {
-    return Error(Code::kInternal, std::string("a segment cannot be cut out: ") + e.what());
+    return internal_error(std::string("a segment cannot be cut out: ") + e.what());
   }
 }
 

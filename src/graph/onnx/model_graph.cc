@@ -7,7 +7,6 @@
 #include <openvino/op/util/op_types.hpp>
 #include <unordered_set>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "model_impl.h"
 #include "onnxruntime/region_op.h"
@@ -248,7 +247,7 @@ class GraphMaker {
         if (!status.ok()) return status.error();
       }
     }
-    return Error(Code::kInternal, "every output of a region is a tensor");
+    return internal_error("every output of a region is a tensor");
   }
 
   // Values that stay inside a region are no tensors of the graph.

@@ -1,7 +1,6 @@
 // Keeps ONNX names through the import: value names on tensors, node names on ops. OpenVINO splits some nodes
 // into several ops and drops others (Identity, Dropout); the file's own structure tells which is which.
 #include <algorithm>
-#include <map>
 #include <string_view>
 #include <unordered_set>
 
@@ -14,13 +13,6 @@ struct NodeOutput {
   const ov::Node* node = nullptr;
   size_t index = 0;
 };
-
-std::string display_name(const OnnxNode& node) {
-  if (!node.name.empty()) return std::string(node.name);
-  for (const auto& output : node.outputs)
-    if (!output.empty()) return std::string(output);
-  return std::string(node.op_type);
-}
 
 class Namer {
  public:
@@ -122,7 +114,7 @@ class Namer {
       } else {
         final_.insert(node);
       }
-      for (const auto i : own) names_.onnx_nodes[node].push_back(display_name(onnx_->graph.nodes[i]));
+      for (const auto i : own) names_.onnx_nodes[node].push_back(node_name(onnx_->graph.nodes[i]));
       owners_[node] = std::move(own);
     }
   }

@@ -8,10 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -165,8 +163,7 @@ Status probe(const std::function<void()>& work, const ProbeLimits& limits) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const pid_t pid = ::fork();
     if (pid < 0)
-      return Error(Code::kIo,
-                   std::string("cannot start a process to try the model in: ") + std::strerror(errno));
+      return io_error(std::string("cannot start a process to try the model in: ") + std::strerror(errno));
     if (pid == 0) run_child(work, limits.cpu_s);
     if (auto result = watch(pid, limits)) return std::move(*result);
   }

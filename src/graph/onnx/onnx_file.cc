@@ -380,11 +380,15 @@ int64_t OnnxModel::standard_opset() const {
   return 0;
 }
 
-std::string node_text(const OnnxNode& node) {
+std::string node_name(const OnnxNode& node) {
   std::string_view name = node.name;
   for (const auto& output : node.outputs)
     if (name.empty()) name = output;
-  return "node " + quote_text(name) + " (" + std::string(node.op_type.substr(0, 60)) + ")";
+  return std::string(name.empty() ? node.op_type : name);
+}
+
+std::string node_text(const OnnxNode& node) {
+  return "node " + quote_text(node_name(node)) + " (" + std::string(node.op_type.substr(0, 60)) + ")";
 }
 
 }  // namespace heddle::internal

@@ -115,7 +115,9 @@ Result<std::string> with_values(std::string_view file, const OnnxModel& model, c
 // location would be lost. O(size without weights).
 Result<std::string> onnx_skeleton(std::string_view file, const std::string& name);
 
-// "node 'conv1' (Conv)"; a node without a name is named by its first output.
+// Of a node without a name that of its first output, else its operator.
+std::string node_name(const OnnxNode& node);
+// "node 'conv1' (Conv)".
 std::string node_text(const OnnxNode& node);
 // True for the empty domain and its long name.
 bool is_standard_domain(std::string_view domain);

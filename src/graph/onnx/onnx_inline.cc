@@ -68,31 +68,9 @@ struct Frame {
 
 std::string_view plain_domain(std::string_view domain) { return is_standard_domain(domain) ? "" : domain; }
 
-// Calls `handle(field, bytes of the whole field)` for each field.
-template <class Handler>
-Status each_field(std::string_view message, Handler handle) {
-  WireReader reader(message, message.data());
-  while (!reader.done()) {
-    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
-    const auto begin = static_cast<size_t>(field.offset);
-    HEDDLE_RETURN_IF_ERROR(
-        handle(field, message.substr(begin, static_cast<size_t>(reader.offset()) - begin)));
-  }
-  return {};
-}
-
-Result<std::string_view> name_in(std::string_view message, uint32_t wanted) {
-  std::string_view name;
-  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view) -> Status {
-    if (f.number == wanted) name = f.bytes;
-    return {};
-  }));
-  return name;
-}
-
 Result<std::pair<std::string_view, int64_t>> read_opset(std::string_view message) {
   std::pair<std::string_view, int64_t> opset;
-  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view) -> Status {
+  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
     if (f.number == 1) opset.first = plain_domain(f.bytes);
     if (f.number == 2) opset.second = static_cast<int64_t>(f.value);
     return {};
@@ -102,7 +80,7 @@ Result<std::pair<std::string_view, int64_t>> read_opset(std::string_view message
 
 Result<Function> read_function(std::string_view message) {
   Function function;
-  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view) -> Status {
+  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
     switch (f.number) {
       case 1:
         function.name = f.bytes;
@@ -125,7 +103,7 @@ Result<Function> read_function(std::string_view message) {
         function.domain = plain_domain(f.bytes);
         return {};
       case 11: {
-        HEDDLE_ASSIGN_OR_RETURN(const auto name, name_in(f.bytes, kAttributeName));
+        HEDDLE_ASSIGN_OR_RETURN(const auto name, text_in(f.bytes, kAttributeName));
         function.defaults[name] = f.bytes;
         return {};
       }
@@ -141,7 +119,7 @@ Result<Function> read_function(std::string_view message) {
 
 Result<Call> read_call(std::string_view node) {
   Call call;
-  HEDDLE_RETURN_IF_ERROR(each_field(node, [&](const WireField& f, std::string_view) -> Status {
+  HEDDLE_RETURN_IF_ERROR(each_field(node, [&](const WireField& f) -> Status {
     if (f.number == kInput) call.inputs.push_back(f.bytes);
     if (f.number == kOutput) call.outputs.push_back(f.bytes);
     if (f.number == kNodeName) call.name = f.bytes;
@@ -161,14 +139,14 @@ class Inliner {
   Result<std::string> run(std::string_view file) {
     for (const auto& opset : parsed_.opsets) opsets_.emplace(plain_domain(opset.domain), opset.version);
     const auto own = opsets_;
-    HEDDLE_RETURN_IF_ERROR(each_field(file, [&](const WireField& f, std::string_view) -> Status {
+    HEDDLE_RETURN_IF_ERROR(each_field(file, [&](const WireField& f) -> Status {
       return f.number == kFunctions ? add_function(f.bytes) : Status();
     }));
     WireMessage model;
-    HEDDLE_RETURN_IF_ERROR(each_field(file, [&](const WireField& f, std::string_view raw) -> Status {
+    HEDDLE_RETURN_IF_ERROR(each_field(file, [&](const WireField& f) -> Status {
       if (f.number == kFunctions) return {};
       if (f.number != kGraph) {
-        model.bytes() += raw;
+        model.bytes() += f.whole;
         return {};
       }
       Frame frame;
@@ -236,7 +214,7 @@ class Inliner {
   }
 
   Status define_outputs(std::string_view node, Frame& frame) {
-    return each_field(node, [&](const WireField& f, std::string_view) -> Status {
+    return each_field(node, [&](const WireField& f) -> Status {
       if (f.number == kOutput) define(f.bytes, frame);
       return {};
     });
@@ -253,9 +231,9 @@ class Inliner {
   // A message whose name is in the field `number`, under its new name.
   Result<WireMessage> copy_named(std::string_view message, uint32_t number, const Frame& frame) {
     WireMessage copy;
-    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view raw) -> Status {
+    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
       if (f.number == number) return add_name(f, frame, copy);
-      copy.bytes() += raw;
+      copy.bytes() += f.whole;
       return {};
     }));
     return copy;
@@ -267,23 +245,23 @@ class Inliner {
     ++nested_graphs_;
     if (frame.renames()) {
       frame.scopes.emplace_back();
-      HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view) -> Status {
+      HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
         if (f.number == kNode) return define_outputs(f.bytes, frame);
         if (f.number != kInitializer && f.number != kGraphInput) return {};
         HEDDLE_ASSIGN_OR_RETURN(const auto name,
-                                name_in(f.bytes, f.number == kInitializer ? kTensorName : kValueName));
+                                text_in(f.bytes, f.number == kInitializer ? kTensorName : kValueName));
         define(name, frame);
         return {};
       }));
     }
     WireMessage copy;
-    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view raw) -> Status {
+    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
       if (f.number == kNode) return copy_node(f.bytes, frame, copy);
-      if (frame.renames()) HEDDLE_RETURN_IF_ERROR(grow(raw.size()));
+      if (frame.renames()) HEDDLE_RETURN_IF_ERROR(grow(f.whole.size()));
       const bool named = f.number == kInitializer || f.number == kGraphInput || f.number == kGraphOutput ||
                          f.number == kValueInfo;
       if (!frame.renames() || !named) {
-        copy.bytes() += raw;
+        copy.bytes() += f.whole;
         return {};
       }
       HEDDLE_ASSIGN_OR_RETURN(
@@ -298,24 +276,23 @@ class Inliner {
 
   // An attribute without references; nothing if it refers to one that the call leaves out.
   Result<std::optional<std::string>> copy_attribute(std::string_view message, Frame& frame) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto reference, name_in(message, kReference));
+    HEDDLE_ASSIGN_OR_RETURN(const auto reference, text_in(message, kReference));
     WireMessage copy;
     if (!reference.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto name, name_in(message, kAttributeName));
+      HEDDLE_ASSIGN_OR_RETURN(const auto name, text_in(message, kAttributeName));
       const auto given = frame.attributes.find(reference);
       if (given == frame.attributes.end()) return std::optional<std::string>();
       HEDDLE_RETURN_IF_ERROR(grow(given->second.size()));
-      HEDDLE_RETURN_IF_ERROR(
-          each_field(given->second, [&](const WireField& f, std::string_view raw) -> Status {
-            if (f.number != kAttributeName) copy.bytes() += raw;
-            return {};
-          }));
+      HEDDLE_RETURN_IF_ERROR(each_field(given->second, [&](const WireField& f) -> Status {
+        if (f.number != kAttributeName) copy.bytes() += f.whole;
+        return {};
+      }));
       copy.text(kAttributeName, name);
       return std::optional(std::move(copy.bytes()));
     }
-    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view raw) -> Status {
+    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
       if (f.number != kSubgraph && f.number != kSubgraphs) {
-        copy.bytes() += raw;
+        copy.bytes() += f.whole;
         return {};
       }
       HEDDLE_ASSIGN_OR_RETURN(const auto graph, copy_graph(f.bytes, frame));
@@ -337,7 +314,7 @@ class Inliner {
     }
     HEDDLE_RETURN_IF_ERROR(check_opset(call, frame));
     WireMessage node;
-    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view raw) -> Status {
+    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
       if (f.number == kInput || f.number == kOutput) {
         return add_name(f, frame, node);
       } else if (f.number == kNodeName) {
@@ -347,7 +324,7 @@ class Inliner {
         HEDDLE_ASSIGN_OR_RETURN(const auto attribute, copy_attribute(f.bytes, frame));
         if (attribute) node.text(kAttribute, *attribute);
       } else {
-        node.bytes() += raw;
+        node.bytes() += f.whole;
       }
       return {};
     }));
@@ -374,7 +351,7 @@ class Inliner {
     frame.prefix = unique(caller.prefix + label) + "/";
     for (const auto& [name, value] : function.defaults) frame.attributes.emplace(name, value);
     for (const auto& attribute : call.attributes) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto name, name_in(attribute, kAttributeName));
+      HEDDLE_ASSIGN_OR_RETURN(const auto name, text_in(attribute, kAttributeName));
       HEDDLE_ASSIGN_OR_RETURN(auto value, copy_attribute(attribute, caller));
       if (value) frame.attributes.insert_or_assign(name, std::move(*value));
     }

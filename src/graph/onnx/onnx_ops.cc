@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "onnx_check.h"
 

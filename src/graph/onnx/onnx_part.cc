@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/errors.h"
 #include "onnx_wire.h"
 
 namespace heddle::internal {
@@ -25,64 +24,40 @@ void add_read_names(const OnnxNode& node, std::vector<std::string_view>& names) 
     for (const auto& inner : attribute.graphs) add_read_names_of(*inner, names);
 }
 
-Result<std::vector<std::string_view>> fields_of(std::string_view message, const char* base, uint32_t number) {
+Result<std::vector<std::string_view>> fields_of(std::string_view message, uint32_t number) {
   std::vector<std::string_view> found;
-  WireReader reader(message, base);
-  while (!reader.done()) {
-    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
-    if (field.number == number && field.type == WireField::kBytes) found.push_back(field.bytes);
-  }
+  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
+    if (f.number == number && f.type == WireField::kBytes) found.push_back(f.bytes);
+    return {};
+  }));
   return found;
 }
 
 Result<std::string_view> graph_of(std::string_view file) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto graphs, fields_of(file, file.data(), kPartGraph));
+  HEDDLE_ASSIGN_OR_RETURN(const auto graphs, fields_of(file, kPartGraph));
   if (graphs.empty()) return invalid_input("the file has no graph");
   return graphs.back();
 }
 
-WireMessage onnx_typed_value(std::string_view name, int64_t type, const std::vector<int64_t>* shape) {
-  WireMessage tensor, any, info;
-  tensor.number(1, type);
-  if (shape != nullptr) {
-    WireMessage dims;
-    for (const int64_t d : *shape) {
-      WireMessage dim;
-      if (d >= 0) dim.number(1, d);
-      dims.message(1, dim);
-    }
-    tensor.message(2, dims);
-  }
-  any.message(1, tensor);
-  info.text(1, name);
-  info.message(2, any);
-  return info;
-}
-
 Result<std::string> with_graph(const OnnxContent& content, const WireMessage& graph) {
-  const std::string_view file = content.bytes;
   WireMessage written;
   written.number(kPartIrVersion, std::max(kLeastIrVersion, content.model.ir_version));
-  WireReader reader(file, file.data());
-  while (!reader.done()) {
-    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
-    if (field.number == kPartIrVersion) continue;
-    if (field.number == kPartGraph)
+  HEDDLE_RETURN_IF_ERROR(each_field(content.bytes, [&](const WireField& f) -> Status {
+    if (f.number == kPartGraph)
       written.message(kPartGraph, graph);
-    else
-      written.bytes() +=
-          file.substr(static_cast<size_t>(field.offset), static_cast<size_t>(reader.offset() - field.offset));
-  }
+    else if (f.number != kPartIrVersion)
+      written.bytes() += f.whole;
+    return {};
+  }));
   return std::move(written.bytes());
 }
 
 Result<std::string> write_part(const OnnxContent& content, const OnnxPart& part) {
   HEDDLE_ASSIGN_OR_RETURN(const auto graph, graph_of(content.bytes));
-  const char* base = content.bytes.data();
-  HEDDLE_ASSIGN_OR_RETURN(const auto nodes, fields_of(graph, base, GraphProtoField::kNode));
-  HEDDLE_ASSIGN_OR_RETURN(const auto tensors, fields_of(graph, base, GraphProtoField::kInitializer));
+  HEDDLE_ASSIGN_OR_RETURN(const auto nodes, fields_of(graph, GraphProtoField::kNode));
+  HEDDLE_ASSIGN_OR_RETURN(const auto tensors, fields_of(graph, GraphProtoField::kInitializer));
   if (nodes.size() != part.nodes.size() || tensors.size() != part.initializers.size())
-    return Error(Code::kInternal, "the ONNX file was read in two ways");
+    return internal_error("the ONNX file was read in two ways");
   WireMessage written;
   for (size_t i = 0; i < nodes.size(); ++i)
     if (part.nodes[i]) written.text(GraphProtoField::kNode, nodes[i]);

@@ -22,11 +22,8 @@ Result<std::string> write_part(const OnnxContent& content, const OnnxPart& part)
 // The file with another graph (GraphProto).
 Result<std::string> with_graph(const OnnxContent& content, const WireMessage& graph);
 
-// A ValueInfoProto of this element type. A dimension of -1 is left open; without a shape the rank is open, too.
-WireMessage onnx_typed_value(std::string_view name, int64_t type, const std::vector<int64_t>* shape);
-
-// The fields of a message that have one number, in the order of the file. `base` is the start of the file.
-Result<std::vector<std::string_view>> fields_of(std::string_view message, const char* base, uint32_t number);
+// The fields of a message that have one number, in the order of the file.
+Result<std::vector<std::string_view>> fields_of(std::string_view message, uint32_t number);
 // The file's GraphProto.
 Result<std::string_view> graph_of(std::string_view file);
 

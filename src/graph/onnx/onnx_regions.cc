@@ -1,6 +1,5 @@
 
 #include <algorithm>
-#include <map>
 #include <openvino/core/model.hpp>
 #include <set>
 #include <unordered_map>
@@ -8,7 +7,6 @@
 
 #include "core/strong_components.h"
 #include "heddle/base/content_hash.h"
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "onnx_check.h"
 #include "onnx_part.h"
@@ -19,13 +17,6 @@ namespace heddle::internal {
 namespace {
 
 using Views = std::vector<std::string_view>;
-
-std::string region_node_name(const OnnxNode& node) {
-  if (!node.name.empty()) return std::string(node.name);
-  for (const auto output : node.outputs)
-    if (!output.empty()) return std::string(output);
-  return std::string(node.op_type);
-}
 
 Error other_type(const char* what, std::string_view value, int64_t type) {
   const std::string of = type == 0 ? "is no tensor" : "has the type " + element_type_name(type);
@@ -255,7 +246,7 @@ class RegionMaker {
       OnnxPart part = empty_part();
       for (const size_t node : region.nodes) {
         part.nodes[node] = true;
-        program->nodes.push_back(region_node_name(graph_.nodes[node]));
+        program->nodes.push_back(node_name(graph_.nodes[node]));
         for (const auto value : reads_[node]) {
           if (!is_constant(value) || std::ranges::find(region.inputs, value) != region.inputs.end()) continue;
           if (const auto kept = initializers_.find(value); kept != initializers_.end())
@@ -267,7 +258,7 @@ class RegionMaker {
       for (const auto value : region.inputs) {
         program->inputs.push_back(known_.at(value).value);
         // Without a shape: a branch that is never taken may not fit it, and the library then refuses the node.
-        part.inputs.push_back(onnx_typed_value(value, program->inputs.back().type, nullptr));
+        part.inputs.push_back(onnx_value_info(value, program->inputs.back().type, nullptr));
       }
       for (const auto value : region.outputs) {
         if (!fits(value)) return other_type("output", value, known_.at(value).value.type);
@@ -313,9 +304,8 @@ class RegionMaker {
   }
 
   Status write_file() {
-    const char* base = content_.bytes.data();
     HEDDLE_ASSIGN_OR_RETURN(const auto graph, graph_of(content_.bytes));
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes, fields_of(graph, base, GraphProtoField::kNode));
+    HEDDLE_ASSIGN_OR_RETURN(const auto nodes, fields_of(graph, GraphProtoField::kNode));
     WireMessage written;
     size_t region = 0;
     for (const auto& group : groups_) {
@@ -325,7 +315,7 @@ class RegionMaker {
         written.text(GraphProtoField::kNode, nodes[group.front()]);
     }
     written.text(GraphProtoField::kName, graph_.name);
-    HEDDLE_ASSIGN_OR_RETURN(const auto tensors, fields_of(graph, base, GraphProtoField::kInitializer));
+    HEDDLE_ASSIGN_OR_RETURN(const auto tensors, fields_of(graph, GraphProtoField::kInitializer));
     for (const auto tensor : tensors) written.text(GraphProtoField::kInitializer, tensor);
     HEDDLE_RETURN_IF_ERROR(write_ends(graph, GraphProtoField::kInput, graph_.inputs, written));
     HEDDLE_RETURN_IF_ERROR(write_ends(graph, GraphProtoField::kOutput, graph_.outputs, written));
@@ -336,15 +326,14 @@ class RegionMaker {
   // Inputs or outputs; those of 8-bit types that OpenVINO does not have are bytes.
   Status write_ends(std::string_view graph, int field, const std::vector<OnnxValue>& values,
                     WireMessage& written) const {
-    HEDDLE_ASSIGN_OR_RETURN(const auto messages,
-                            fields_of(graph, content_.bytes.data(), static_cast<uint32_t>(field)));
+    HEDDLE_ASSIGN_OR_RETURN(const auto messages, fields_of(graph, static_cast<uint32_t>(field)));
     for (size_t i = 0; i < messages.size(); ++i) {
       const OnnxValue& value = values[i];
       const int64_t bytes = onnx_type_of(DType::kU8);
       const bool other =
           value.elem_type != bytes && region_type(static_cast<int>(value.elem_type)) == ov::element::u8;
       if (other)
-        written.message(field, onnx_typed_value(value.name, bytes, value.has_shape ? &value.dims : nullptr));
+        written.message(field, onnx_value_info(value.name, bytes, value.has_shape ? &value.dims : nullptr));
       else
         written.text(field, messages[i]);
     }
@@ -357,7 +346,7 @@ class RegionMaker {
     WireMessage node;
     for (const auto value : region.inputs) node.text(kNodeInput, value);
     for (const auto value : region.outputs) node.text(kNodeOutput, value);
-    node.text(kNodeName, region_node_name(graph_.nodes[region.nodes.back()]));
+    node.text(kNodeName, node_name(graph_.nodes[region.nodes.back()]));
     node.text(kNodeOperator, kRegionOperator + std::to_string(number));
     return node;
   }
@@ -376,9 +365,9 @@ class RegionMaker {
   }
 
   static WireMessage info_of(const RegionValue& value) {
-    if (value.shape.rank().is_dynamic()) return onnx_typed_value(value.name, value.type, nullptr);
+    if (value.shape.rank().is_dynamic()) return onnx_value_info(value.name, value.type, nullptr);
     const Shape dims = dims_of(value.shape);
-    return onnx_typed_value(value.name, value.type, &dims);
+    return onnx_value_info(value.name, value.type, &dims);
   }
 
   // The view of the name in the file.

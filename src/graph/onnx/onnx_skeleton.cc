@@ -35,9 +35,7 @@ class Hollower {
   Result<WireMessage> copy(std::string_view message, Message kind) const {
     WireMessage copied;
     std::string_view raw;
-    WireReader reader(message, file_.data());
-    while (!reader.done()) {
-      HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
+    HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& field) -> Status {
       const auto* part = std::find_if(std::begin(kParts), std::end(kParts), [&](const Part& p) {
         return p.whole == kind && p.field == field.number;
       });
@@ -48,10 +46,10 @@ class Hollower {
       } else if (large && kind == Message::kTensor && field.number == kOnnxRawData) {
         raw = field.bytes;
       } else {
-        copied.bytes() += file_.substr(static_cast<size_t>(field.offset),
-                                       static_cast<size_t>(reader.offset() - field.offset));
+        copied.bytes() += field.whole;
       }
-    }
+      return {};
+    }));
     if (raw.empty()) return copied;
     // Refer to the model file as external data: the importer maps such files and keeps them mapped. (It would
     // copy data passed by address.)

@@ -217,13 +217,13 @@ Result<int64_t> ExternalFiles::file_size(const std::string& location) {
   const std::string what = "its external data " + quote_text(location);
   std::error_code error;
   const fs::path file = fs::canonical(fs::path(folder_) / location, error);
-  if (error) return Error(Code::kNotFound, what + " cannot be read: " + error.message());
+  if (error) return not_found(what + " cannot be read: " + error.message());
   const fs::path inside = file.lexically_relative(fs::canonical(folder_, error));
   if (inside.empty() || *inside.begin() == "..")
     return invalid_input(what + " is a link that leads out of the model's folder");
   if (!fs::is_regular_file(file, error)) return invalid_input(what + " is not a regular file");
   const auto size = static_cast<int64_t>(fs::file_size(file, error));
-  if (error) return Error(Code::kIo, what + " cannot be read: " + error.message());
+  if (error) return io_error(what + " cannot be read: " + error.message());
   return sizes_[location] = size;
 }
 

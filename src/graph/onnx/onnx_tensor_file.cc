@@ -1,4 +1,3 @@
-#include "heddle/base/errors.h"
 #include "heddle/graph/onnx_tensor.h"
 #include "onnx_check.h"
 #include "onnx_file.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "onnx_file.h"
 #include "onnx_wire.h"
@@ -64,28 +63,15 @@ Result<WireMessage> tensor_of(const OnnxValue& input, const std::vector<double>&
   return tensor;
 }
 
-Result<std::string_view> name_of(std::string_view value_info, const char* base) {
-  WireReader reader(value_info, base);
-  std::string_view name;
-  while (!reader.done()) {
-    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
-    if (field.number == proto::kNameOfValue) name = field.bytes;
-  }
-  return name;
-}
-
 // The message without the fields for which `change` returns true; it may write others instead.
 template <class Change>
-Result<WireMessage> copy_changed(std::string_view message, std::string_view file, Change change) {
+Result<WireMessage> copy_changed(std::string_view message, Change change) {
   WireMessage copied;
-  WireReader reader(message, file.data());
-  while (!reader.done()) {
-    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
+  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& field) -> Status {
     HEDDLE_ASSIGN_OR_RETURN(const bool changed, change(field, copied));
-    if (!changed)
-      copied.bytes() +=
-          file.substr(static_cast<size_t>(field.offset), static_cast<size_t>(reader.offset() - field.offset));
-  }
+    if (!changed) copied.bytes() += field.whole;
+    return {};
+  }));
   return copied;
 }
 
@@ -121,17 +107,17 @@ Result<std::string> with_values(std::string_view file, const OnnxModel& model, c
   }
   const auto leave_inputs_out = [&](const WireField& field, WireMessage&) -> Result<bool> {
     if (field.number != proto::kInputs) return false;
-    HEDDLE_ASSIGN_OR_RETURN(const std::string_view name, name_of(field.bytes, file.data()));
+    HEDDLE_ASSIGN_OR_RETURN(const auto name, text_in(field.bytes, proto::kNameOfValue));
     return values.contains(std::string(name));
   };
   const auto change_graph = [&](const WireField& field, WireMessage& copied) -> Result<bool> {
     if (field.number != proto::kModelGraph) return false;
-    HEDDLE_ASSIGN_OR_RETURN(WireMessage graph, copy_changed(field.bytes, file, leave_inputs_out));
+    HEDDLE_ASSIGN_OR_RETURN(WireMessage graph, copy_changed(field.bytes, leave_inputs_out));
     for (const auto& tensor : tensors) graph.message(proto::kInitializers, tensor);
     copied.message(proto::kModelGraph, graph);
     return true;
   };
-  HEDDLE_ASSIGN_OR_RETURN(WireMessage written, copy_changed(file, file, change_graph));
+  HEDDLE_ASSIGN_OR_RETURN(WireMessage written, copy_changed(file, change_graph));
   return std::move(written.bytes());
 }
 

@@ -35,6 +35,7 @@ Result<uint64_t> WireReader::fixed(size_t size) {
 Result<WireField> WireReader::next() {
   WireField field;
   field.offset = offset();
+  const char* const begin = rest_.data();
   HEDDLE_ASSIGN_OR_RETURN(const uint64_t tag, varint());
   const uint64_t type = tag & 7;
   if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
@@ -57,7 +58,17 @@ Result<WireField> WireReader::next() {
   } else {
     return wire_error(field.offset, "a field has wire type " + std::to_string(type) + "; this is not ONNX");
   }
+  field.whole = {begin, static_cast<size_t>(rest_.data() - begin)};
   return field;
+}
+
+Result<std::string_view> text_in(std::string_view message, uint32_t number) {
+  std::string_view text;
+  HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f) -> Status {
+    if (f.number == number) text = f.bytes;
+    return {};
+  }));
+  return text;
 }
 
 }  // namespace heddle::internal

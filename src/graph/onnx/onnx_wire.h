@@ -17,6 +17,7 @@ struct WireField {
   uint64_t value = 0;      // kVarint, kFixed64, kFixed32
   std::string_view bytes;  // kBytes
   int64_t offset = 0;      // of the field's tag, from the start of the file
+  std::string_view whole;  // the field with its tag
 };
 
 // Iterates over the fields of one message. `base` is the start of the whole file, for offsets in messages.
@@ -40,5 +41,19 @@ class WireReader {
 };
 
 Error wire_error(int64_t offset, std::string what);
+
+// Calls `handle(field)` for each field of a message that was parsed before: offsets in errors count from its start.
+template <class Handler>
+Status each_field(std::string_view message, Handler handle) {
+  WireReader reader(message, message.data());
+  while (!reader.done()) {
+    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
+    HEDDLE_RETURN_IF_ERROR(handle(field));
+  }
+  return {};
+}
+
+// The text in the field of that number, its last one; empty without one.
+Result<std::string_view> text_in(std::string_view message, uint32_t number);
 
 }  // namespace heddle::internal

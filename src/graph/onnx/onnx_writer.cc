@@ -77,20 +77,26 @@ uint64_t wire_text_size(uint64_t size) {
   return header + size;
 }
 
-WireMessage onnx_value_info(std::string_view name, DType type, const Shape& shape) {
-  WireMessage dims;
-  for (const int64_t d : shape) {
-    WireMessage dim;
-    dim.number(1, d);
-    dims.message(1, dim);
-  }
+WireMessage onnx_value_info(std::string_view name, int64_t onnx_type, const Shape* shape) {
   WireMessage tensor, any, info;
-  tensor.number(1, onnx_type_of(type));
-  tensor.message(2, dims);
+  tensor.number(1, onnx_type);
+  if (shape != nullptr) {
+    WireMessage dims;
+    for (const int64_t d : *shape) {
+      WireMessage dim;
+      if (d >= 0) dim.number(1, d);
+      dims.message(1, dim);
+    }
+    tensor.message(2, dims);
+  }
   any.message(1, tensor);
   info.text(1, name);
   info.message(2, any);
   return info;
+}
+
+WireMessage onnx_value_info(std::string_view name, DType type, const Shape& shape) {
+  return onnx_value_info(name, onnx_type_of(type), &shape);
 }
 
 WireMessage onnx_tensor_header(std::string_view name, DType type, const Shape& shape) {

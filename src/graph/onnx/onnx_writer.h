@@ -34,6 +34,8 @@ class WireMessage {
 // Bytes that a text field of this size occupies with its header, for field numbers below 16.
 uint64_t wire_text_size(uint64_t size);
 
+// ValueInfoProto. A dimension of -1 is left open; without a shape the rank is open, too.
+WireMessage onnx_value_info(std::string_view name, int64_t onnx_type, const Shape* shape);
 WireMessage onnx_value_info(std::string_view name, DType type, const Shape& shape);
 // TensorProto without its data; the name may be empty.
 WireMessage onnx_tensor_header(std::string_view name, DType type, const Shape& shape);

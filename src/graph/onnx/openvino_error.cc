@@ -4,9 +4,7 @@
 #include <regex>
 #include <sstream>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
-#include "onnx_check.h"
 #include "openvino_reader.h"
 
 namespace heddle::internal {

@@ -12,7 +12,6 @@
 #include <sstream>
 #include <unordered_set>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 
 namespace heddle::internal {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "heddle/base/errors.h"
 #include "onnx_check.h"
 #include "openvino_reader.h"
 

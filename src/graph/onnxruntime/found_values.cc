@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/random.h"
 
 namespace heddle::internal {

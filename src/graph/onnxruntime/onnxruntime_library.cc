@@ -6,7 +6,6 @@
 #include <regex>
 #include <type_traits>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/wheels.h"
 
 namespace heddle::onnxruntime {

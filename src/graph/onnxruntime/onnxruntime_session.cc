@@ -1,7 +1,5 @@
 #include "heddle/graph/onnxruntime_session.h"
 
-#include "heddle/base/errors.h"
-
 namespace heddle::onnxruntime {
 namespace {
 

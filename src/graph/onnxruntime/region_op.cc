@@ -1,6 +1,5 @@
 #include "region_op.h"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <openvino/op/constant.hpp>

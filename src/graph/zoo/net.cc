@@ -3,8 +3,6 @@
 #include <set>
 #include <string_view>
 
-#include "heddle/base/spelling.h"
-
 namespace heddle::zoo {
 namespace {
 

@@ -35,8 +35,8 @@ Result<const Model*> find_model(const std::string& name) {
     if (model.entry.name == name) return &model;
     names.push_back(model.entry.name);
   }
-  return Error(Code::kNotFound, "the zoo has no model " + quote_text(name) + did_you_mean(name, names) +
-                                    "; it has " + join_names(names, 100));
+  return not_found("the zoo has no model " + quote_text(name) + did_you_mean(name, names) + "; it has " +
+                   join_names(names, 100));
 }
 
 Result<int64_t> read_number(const ZooParam& param, const std::string& text) {

@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/random.h"
 #include "heddle/base/units.h"

@@ -1,7 +1,6 @@
 #include "heddle/plan/cold_start.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -114,8 +113,7 @@ std::shared_ptr<const CostTable> with_host_access(const Problem& problem) {
 
 Result<std::vector<std::vector<ParamId>>> resident_fraction(const Problem& problem, double fraction) {
   if (!(fraction >= 0 && fraction <= 1)) {
-    return Error(Code::kInvalidInput,
-                 "a fraction of " + std::to_string(fraction) + " of the parameters, expected 0 to 1");
+    return invalid_input("a fraction of " + std::to_string(fraction) + " of the parameters, expected 0 to 1");
   }
   const Graph& graph = *problem.graph;
   const double room = fraction * static_cast<double>(graph.total_param_bytes());

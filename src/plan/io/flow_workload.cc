@@ -2,7 +2,6 @@
 #include "heddle/plan/flow_workload.h"
 
 #include <set>
-#include <string_view>
 #include <unordered_map>
 
 #include "heddle/base/decimals.h"

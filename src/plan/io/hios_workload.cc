@@ -168,8 +168,8 @@ bool is_hios_workload(const Json& json) {
 
 Result<Problem> hios_workload_from_json(const Json& json, const HiosWorkloadOptions& options) {
   if (options.devices < 1 || options.devices > kMaxHiosDevices) {
-    return Error(Code::kInvalidInput, "there are " + std::to_string(options.devices) +
-                                          " devices, expected 1 to " + std::to_string(kMaxHiosDevices));
+    return invalid_input("there are " + std::to_string(options.devices) + " devices, expected 1 to " +
+                         std::to_string(kMaxHiosDevices));
   }
   return Reader(options).run(JsonCursor(json));
 }

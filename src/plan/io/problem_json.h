@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "heddle/base/fields.h"
 #include "heddle/plan/problem.h"

@@ -41,8 +41,7 @@ std::vector<ListedStage> stages_of(const Plan& plan) {
 }
 
 Result<Plan> plan_of_ios_stages(const Problem& problem, const std::vector<IosStage>& stages) {
-  if (stages.empty())
-    return Error(Code::kInvalidInput, "the file has no stages; expected a schedule with \"stages\"");
+  if (stages.empty()) return invalid_input("the file has no stages; expected a schedule with \"stages\"");
   const Cluster& cluster = *problem.cluster;
   const auto usable = problem.usable_devices();
   std::vector<ListedStage> listed;
@@ -54,22 +53,20 @@ Result<Plan> plan_of_ios_stages(const Problem& problem, const std::vector<IosSta
       if (!device.valid()) {
         std::vector<std::string> names;
         for (const auto& d : cluster.devices()) names.push_back(d.name);
-        return Error(Code::kInvalidInput, where + ".device: the cluster has no device '" + stages[s].device +
-                                              "'; there are " + join_names(names));
+        return invalid_input(where + ".device: the cluster has no device '" + stages[s].device +
+                             "'; there are " + join_names(names));
       }
     } else if (usable.size() == 1) {
       device = usable[0];
     } else {
-      return Error(Code::kInvalidInput, where + " names no device, and the problem has " +
-                                            std::to_string(usable.size()) + "; choose one, e.g. --devices " +
-                                            cluster.device(usable[0]).name);
+      return invalid_input(where + " names no device, and the problem has " + std::to_string(usable.size()) +
+                           "; choose one, e.g. --devices " + cluster.device(usable[0]).name);
     }
     for (const auto& group : stages[s].groups) {
       for (const OpId op : group) {
         if (op.valid() && op.index() < problem.graph->num_ops()) continue;
-        return Error(Code::kInvalidInput, where + " names op " + std::to_string(op.value) +
-                                              "; the graph has " + std::to_string(problem.graph->num_ops()) +
-                                              " ops");
+        return invalid_input(where + " names op " + std::to_string(op.value) + "; the graph has " +
+                             std::to_string(problem.graph->num_ops()) + " ops");
       }
     }
     listed.push_back({device, stages[s].groups});

@@ -1,7 +1,6 @@
 #include "heddle/plan/builder.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "lane_timing.h"
 
@@ -53,9 +52,9 @@ Result<Plan> build_plan(const Problem& problem, const std::vector<Lane>& lanes) 
   Plan plan;
   plan.lane_shares.clear();
   std::vector<LaneTiming::TimedStep> steps;
-  if (lanes.empty()) return Error(Code::kInvalidInput, "a plan needs at least one lane");
+  if (lanes.empty()) return invalid_input("a plan needs at least one lane");
   if (lanes.size() > 1 && problem.objective != Objective::kThroughput) {
-    return Error(Code::kInvalidInput, "several lanes make sense for the throughput objective only");
+    return invalid_input("several lanes make sense for the throughput objective only");
   }
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     LaneTiming timing(tables);

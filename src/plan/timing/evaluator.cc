@@ -30,7 +30,7 @@ Evaluator::Impl::Impl(const Problem& problem)
       moves_(problem_, flat_) {}
 
 bool Evaluator::Impl::fail(size_t step, std::string why) {
-  status_ = Error(Code::kInvalidInput, "plan step " + std::to_string(step) + ": " + std::move(why));
+  status_ = invalid_input("plan step " + std::to_string(step) + ": " + std::move(why));
   return false;
 }
 
@@ -59,7 +59,7 @@ Status Evaluator::Impl::run(const Plan& plan, const EvaluateOptions& options, Ti
   }
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     if (run_step_[s] < 0) {
-      return Error(Code::kInvalidInput, "plan: segment '" + plan.segments[s].name + "' has no run step");
+      return invalid_input("plan: segment '" + plan.segments[s].name + "' has no run step");
     }
   }
   finish(options);
@@ -68,7 +68,7 @@ Status Evaluator::Impl::run(const Plan& plan, const EvaluateOptions& options, Ti
 
 Status Evaluator::Impl::start(const Plan& plan) {
   const size_t lanes = plan.lane_shares.size();
-  const auto bad = [](std::string why) { return Error(Code::kInvalidInput, "plan: " + std::move(why)); };
+  const auto bad = [](std::string why) { return invalid_input("plan: " + std::move(why)); };
   double sum = 0;
   for (const double share : plan.lane_shares) {
     if (!(share > 0) || !std::isfinite(share)) return bad("a lane's share is not positive");
@@ -136,7 +136,7 @@ const std::string& Evaluator::Impl::name_of(size_t step) const {
 bool Evaluator::Impl::start_segment(size_t s) {
   const Segment& segment = plan_->segments[s];
   const auto bad = [&](std::string why) {
-    status_ = Error(Code::kInvalidInput, "plan: segment '" + segment.name + "': " + std::move(why));
+    status_ = invalid_input("plan: segment '" + segment.name + "': " + std::move(why));
     return false;
   };
   if (segment.ops.empty()) return bad("it has no ops");

@@ -1,6 +1,5 @@
 // Steps that move data (transfers and loads) and the routes that they take.
 #include <algorithm>
-#include <utility>
 
 #include "evaluation.h"
 

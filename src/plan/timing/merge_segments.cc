@@ -5,7 +5,6 @@
 // device reads A's tensors, B needs no load, and the union takes no longer. The rest of the timeline is
 // unchanged. An edge between merged groups either starts in the last part of its group or leads to a later
 // group of the same device. So places in the order increase along edges, and the quotient is acyclic.
-#include <cmath>
 
 #include "heddle/plan/builder.h"
 #include "lane_timing.h"

@@ -81,7 +81,7 @@ std::vector<uint32_t> ResourceMap::resources_of(std::span<const Hop> hops, Devic
 
 Result<RoutedTransfer> ResourceMap::over(std::span<const Hop> hops, DeviceId from, DeviceId to,
                                          std::vector<uint32_t>& resources) const {
-  const auto fail = [](std::string why) { return Error(Code::kInvalidInput, "route: " + std::move(why)); };
+  const auto fail = [](std::string why) { return invalid_input("route: " + std::move(why)); };
   const NodeId start =
       from.valid() ? cluster_.device_node(from) : cluster_.host_node(cluster_.device(to).host);
   const NodeId end = cluster_.device_node(to);

@@ -39,12 +39,12 @@ Result<std::shared_ptr<const Graph>> copies_of(const Graph& graph, int requests)
 Result<Problem> batch_problem(const Problem& one, int requests,
                               const std::function<double(OpId, DeviceId, int)>& us) {
   if (requests < 2 || requests > kMostBatchRequests) {
-    return Error(Code::kInvalidInput, "a batch of " + std::to_string(requests) + " requests: expected 2 to " +
-                                          std::to_string(kMostBatchRequests));
+    return invalid_input("a batch of " + std::to_string(requests) + " requests: expected 2 to " +
+                         std::to_string(kMostBatchRequests));
   }
   if (one.objective != Objective::kLatency) {
-    return Error(Code::kInvalidInput, std::string("a batch of a problem whose objective is ") +
-                                          objective_name(one.objective) + ", expected latency");
+    return invalid_input(std::string("a batch of a problem whose objective is ") +
+                         objective_name(one.objective) + ", expected latency");
   }
   const Graph& graph = *one.graph;
   const size_t n = graph.num_ops();
@@ -61,10 +61,9 @@ Result<Problem> batch_problem(const Problem& one, int requests,
       for (int count = 1; count <= requests; ++count) {
         const double time = us(order[place], device, count);
         if (!(time >= 0)) {
-          return Error(Code::kInvalidInput, "op '" + graph.op(order[place]).name + "', a batch of " +
-                                                std::to_string(count) + " on device '" +
-                                                one.cluster->device(device).name +
-                                                "': its time is negative or not a number");
+          return invalid_input("op '" + graph.op(order[place]).name + "', a batch of " +
+                               std::to_string(count) + " on device '" + one.cluster->device(device).name +
+                               "': its time is negative or not a number");
         }
         if (std::isinf(time)) continue;
         for (int set = 1; set < 1 << requests; ++set) {
@@ -88,8 +87,7 @@ Result<Problem> batch_problem(const Problem& one, int requests,
 }
 
 Result<Problem> side_by_side(const Problem& one, int copies) {
-  if (copies < 1)
-    return Error(Code::kInvalidInput, std::to_string(copies) + " copies of a problem: expected 1 or more");
+  if (copies < 1) return invalid_input(std::to_string(copies) + " copies of a problem: expected 1 or more");
   const size_t n = one.graph->num_ops();
   Problem many = one;
   HEDDLE_ASSIGN_OR_RETURN(many.graph, copies_of(*one.graph, copies));

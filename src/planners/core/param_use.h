@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "flat_problem.h"
-#include "lists/list_schedule.h"
 
 namespace heddle {
+
+// Memory that a planner must leave free in each pool for tensors; parameters are counted exactly.
+using Reserve = std::vector<int64_t>;
 
 class ParamUse {
  public:
@@ -72,6 +74,7 @@ class ParamRoom {
     room_[pool] = plus_bytes(room_[pool], -bytes);
     return bytes;
   }
+  bool has(size_t pool, size_t param) const { return there_[pool * flat_.num_params() + param] != 0; }
   // Bytes left; without meaning where the pool has no limit.
   int64_t room(size_t pool) const { return room_[pool]; }
 

@@ -86,8 +86,8 @@ int PlanStore::offered() const {
 
 Error PlanStore::no_plan() const {
   if (!any_too_large_ && !last_error_.empty() && !limited_) {
-    return Error(Code::kInfeasible, "no feasible plan was found: " + last_error_ +
-                                        "; allow more devices or give the cluster links between them");
+    return infeasible("no feasible plan was found: " + last_error_ +
+                      "; allow more devices or give the cluster links between them");
   }
   std::string limits;
   const Cluster& cluster = *problem_.cluster;
@@ -100,19 +100,17 @@ Error PlanStore::no_plan() const {
       break;
     }
   }
-  return Error(Code::kInfeasible,
-               "no plan was found that fits the devices' memory: the model's parameters take " +
-                   format_bytes(problem_.graph->total_param_bytes()) + " in total, tensors come on top; " +
-                   limits + "; use more devices, devices with more memory or a smaller batch" +
-                   (last_error_.empty() ? "" : " (" + last_error_ + ")"));
+  return infeasible("no plan was found that fits the devices' memory: the model's parameters take " +
+                    format_bytes(problem_.graph->total_param_bytes()) + " in total, tensors come on top; " +
+                    limits + "; use more devices, devices with more memory or a smaller batch" +
+                    (last_error_.empty() ? "" : " (" + last_error_ + ")"));
 }
 
 Result<PlannerOutput> PlanStore::output(StopReason stop, const Deadline& deadline) const {
   const std::lock_guard lock(mutex_);
   const auto best = plans_.best();
   if (best == nullptr) {
-    if (deadline.cancelled())
-      return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+    if (deadline.cancelled()) return cancelled_error("planning was cancelled before there was a plan");
     return no_plan();
   }
   PlannerOutput out;

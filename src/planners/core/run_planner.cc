@@ -41,15 +41,15 @@ Status check_supported(const PlannerEntry& entry, const Problem& problem) {
   for (const Objective o : info.objectives)
     names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
   if (other_objective)
-    return Error(Code::kUnsupported, "planner " + info.name + " does not plan for the objective " +
-                                         objective_name(problem.objective) + ", only for " + names +
-                                         "; choose another planner, e.g. auto");
+    return unsupported("planner " + info.name + " does not plan for the objective " +
+                       objective_name(problem.objective) + ", only for " + names +
+                       "; choose another planner, e.g. auto");
   names.clear();
   for (const Transfers t : info.transfers)
     names += (names.empty() ? "" : ", ") + std::string(transfers_name(t));
-  return Error(Code::kUnsupported, "planner " + info.name + " does not plan problems whose transfers are \"" +
-                                       transfers_name(problem.execution.transfers) + "\", only \"" + names +
-                                       "\"; choose another planner, e.g. auto");
+  return unsupported("planner " + info.name + " does not plan problems whose transfers are \"" +
+                     transfers_name(problem.execution.transfers) + "\", only \"" + names +
+                     "\"; choose another planner, e.g. auto");
 }
 
 Status check_settings(const PlannerInfo& info, const PlannerOptions& options) {
@@ -61,8 +61,8 @@ Status check_settings(const PlannerInfo& info, const PlannerOptions& options) {
         known += (known.empty() ? "" : ", ") + setting.name + "=" + v;
       }
     }
-    return Error(Code::kInvalidInput, "planner " + info.name + " has no setting " + name + "=" + value +
-                                          (known.empty() ? "; it has no settings" : "; there are " + known));
+    return invalid_input("planner " + info.name + " has no setting " + name + "=" + value +
+                         (known.empty() ? "; it has no settings" : "; there are " + known));
   }
   return {};
 }
@@ -75,7 +75,7 @@ Error rejected(const std::string& planner, const CheckReport& report) {
   }
   if (report.findings.size() > kMostFindings)
     text += "; and " + std::to_string(report.findings.size() - kMostFindings) + " more";
-  return Error(Code::kInternal, text + "; please report this with the plan's inputs");
+  return internal_error(text + "; please report this with the plan's inputs");
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ Result<PlanResult> verified_result(const std::string& planner, const Problem& pr
                                    double planning_s) {
   auto timeline = evaluate(problem, output.plan);
   if (!timeline.ok()) {
-    return Error(Code::kInternal, "planner " + planner + " returned a plan that cannot be timed: " +
-                                      timeline.error().to_string());
+    return internal_error("planner " + planner +
+                          " returned a plan that cannot be timed: " + timeline.error().to_string());
   }
   PlanResult result;
   result.planner = planner;
@@ -123,7 +123,7 @@ Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem
   HEDDLE_RETURN_IF_ERROR(validate(problem));
   HEDDLE_RETURN_IF_ERROR(check_supported(entry, problem));
   HEDDLE_RETURN_IF_ERROR(check_settings(entry.info, options));
-  if (options.deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before it began");
+  if (options.deadline.cancelled()) return cancelled_error("planning was cancelled before it began");
   const auto begin = std::chrono::steady_clock::now();
   auto output = entry.plan(problem, options);
   const double planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -257,11 +257,11 @@ const char* symmetry_name(Symmetry symmetry) {
 Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const PlannerOptions& options,
                                              const ThroughputOptions& throughput) {
   if (throughput.parts < 1 || throughput.parts > 64) {
-    return Error(Code::kInvalidInput, "parts is " + std::to_string(throughput.parts) + ", expected 1 to 64");
+    return invalid_input("parts is " + std::to_string(throughput.parts) + ", expected 1 to 64");
   }
   if (problem.objective != Objective::kThroughput) {
-    return Error(Code::kUnsupported, std::string("diviml-throughput plans for throughput, not for ") +
-                                         objective_name(problem.objective));
+    return unsupported(std::string("diviml-throughput plans for throughput, not for ") +
+                       objective_name(problem.objective));
   }
   HEDDLE_RETURN_IF_ERROR(validate(problem));
   PlanStore candidates(problem);

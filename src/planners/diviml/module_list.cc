@@ -1,7 +1,5 @@
 // List schedule and cheap bound of a module.
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 #include "module_clock.h"
 

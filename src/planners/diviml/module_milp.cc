@@ -9,7 +9,6 @@
 // Equation 6 counts all tensors of a task as if they stayed in memory: where it could bind, it may refuse
 // what the evaluator accepts, so it is left to the evaluator, which measures each plan's memory.
 #include <algorithm>
-#include <cmath>
 
 #include "heddle/solve/milp.h"
 #include "module_problem.h"

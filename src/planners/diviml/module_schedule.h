@@ -6,7 +6,6 @@
 // without the table of transfers, and 1.1, 3.2 and 33 us when each reader is marked as unsettled by itself.
 #pragma once
 
-#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>

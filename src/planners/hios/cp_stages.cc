@@ -19,14 +19,152 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "heddle/graph/analysis.h"
 #include "heddle/plan/evaluator.h"
-#include "stage_hint.h"
+#include "heddle/plan/problem.h"
+#include "heddle/plan/relaxation.h"
+#include "heddle/plan/stage_list.h"
 
 namespace heddle {
 namespace {
+
+constexpr int64_t kMostTicks = int64_t{1} << 40;
+
+// The relaxation's times in ticks.
+class StageTicks {
+ public:
+  StageTicks(const Problem& problem, const Relaxation& relaxation, double tick_us)
+      : r(relaxation),
+        n(problem.graph->num_ops()),
+        k(relaxation.devices.size()),
+        problem_(problem),
+        tick_us_(tick_us),
+        time_us_(problem.costs->bound_times()) {}
+
+  double us(double ticks) const { return ticks * tick_us_; }
+  // No plan has v where what it reads, or what reads it, cannot come or go; and ticks() takes finite times
+  // only.
+  bool possible(size_t v, size_t i) const {
+    return r.t(v, i) < kImpossible && r.earliest_finish[v * k + i] < kImpossible &&
+           r.remaining[v * k + i] < kImpossible;
+  }
+  int64_t time(size_t v, size_t i) const { return ticks(time_us(v, i)); }
+  // The relaxation's times are work where stages are allowed: docs/bounds.md, "Stages".
+  int64_t work(size_t v, size_t i) const { return ticks(r.t(v, i)); }
+  int64_t head(size_t v, size_t i) const { return ticks(r.earliest_finish[v * k + i] - r.t(v, i)); }
+  int64_t tail(size_t v, size_t i) const {
+    return time(v, i) + std::max<int64_t>(0, ticks(r.remaining[v * k + i] - r.t(v, i)));
+  }
+  int64_t way(size_t i, size_t j, int64_t bytes) const {
+    const double us = r.way_us(i, j, bytes);
+    return std::isfinite(us) ? std::min(ticks(us), kMostTicks) : kMostTicks;
+  }
+  bool shares_pay(size_t i) const { return sharing(i).serial + sharing(i).overlap <= 1; }
+  int64_t serial(size_t v, size_t i) const { return ticks(sharing(i).serial * time_us(v, i)); }
+  int64_t overlap(size_t v, size_t i) const { return ticks(sharing(i).overlap * time_us(v, i)); }
+
+  template <typename Visit>
+  void for_reads(size_t w, const Visit& visit) const {
+    for (const TensorId t : problem_.graph->op(OpId(w)).inputs) {
+      const Tensor& tensor = problem_.graph->tensor(t);
+      if (tensor.producer.valid()) visit(tensor.producer.index(), tensor.bytes);
+    }
+  }
+
+  const Relaxation& r;
+  const size_t n, k;
+
+ private:
+  int64_t ticks(double us) const { return static_cast<int64_t>(std::floor(us / tick_us_)); }
+  double time_us(size_t v, size_t i) const {
+    return time_us_[v * problem_.cluster->num_devices() + r.devices[i].index()];
+  }
+  StageModel sharing(size_t i) const { return problem_.costs->stage_model(r.devices[i]); }
+
+  const Problem& problem_;
+  const double tick_us_;
+  const std::vector<double> time_us_;
+};
+
+// A plan's devices and stages, and their least times.
+class StageHint {
+ public:
+  StageHint(const StageTicks& ticks, const Problem& problem, const std::vector<ListedStage>& stages);
+
+  bool fits = false;                              // it names devices of the relaxation only
+  std::vector<uint32_t> position, device, stage;  // per op; position: topological
+  std::vector<int64_t> begin, own, piece, finish;
+  int64_t horizon = 0;
+
+ private:
+  bool time(const StageTicks& t, size_t stages);
+};
+
+StageHint::StageHint(const StageTicks& ticks, const Problem& problem, const std::vector<ListedStage>& stages)
+    : position(ticks.n), device(ticks.n, UINT32_MAX), stage(ticks.n, 0) {
+  const auto order = problem.graph->topological_order();
+  for (size_t i = 0; i < order.size(); ++i) position[order[i].index()] = static_cast<uint32_t>(i);
+  const auto& devices = ticks.r.devices;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const auto at = std::find(devices.begin(), devices.end(), stages[s].device);
+    for (const auto& group : stages[s].groups) {
+      for (const OpId v : group) {
+        if (at != devices.end()) device[v.index()] = static_cast<uint32_t>(at - devices.begin());
+        stage[v.index()] = static_cast<uint32_t>(s);
+      }
+    }
+  }
+  fits = time(ticks, stages.size());
+}
+
+// Stage by stage in their order.
+bool StageHint::time(const StageTicks& t, size_t stages) {
+  std::vector<std::vector<uint32_t>> members(stages);
+  for (uint32_t v = 0; v < t.n; ++v) {
+    if (device[v] == UINT32_MAX || !t.possible(v, device[v])) return false;
+    members[stage[v]].push_back(v);
+  }
+  begin.assign(t.n, 0), own.assign(t.n, 0), piece.assign(t.n, 0), finish.assign(t.n, 0);
+  std::vector<int64_t> free(t.k, 0);
+  for (auto& ops : members) {
+    if (ops.empty()) continue;
+    std::sort(ops.begin(), ops.end(), [&](uint32_t a, uint32_t b) { return position[a] < position[b]; });
+    const size_t i = device[ops[0]];
+    int64_t start = 0, total = 0, end = 0;
+    for (const auto& set : t.r.exclusive) {
+      if (std::find(set.begin(), set.end(), i) == set.end()) continue;
+      for (const uint32_t j : set) start = std::max(start, free[j]);
+    }
+    for (const uint32_t v : ops) {
+      t.for_reads(v, [&](size_t u, int64_t bytes) {
+        if (stage[u] == stage[v]) return;
+        start = std::max(start, finish[u] + t.way(device[u], i, bytes));
+      });
+      total += t.serial(v, i);
+    }
+    int64_t laid = start;
+    for (const uint32_t v : ops) {
+      own[v] = std::max(start, t.head(v, i));
+      t.for_reads(v, [&](size_t u, int64_t) {
+        if (stage[u] == stage[v]) own[v] = std::max(own[v], own[u] + t.time(u, i));
+      });
+      piece[v] = laid;
+      laid += t.work(v, i);
+      end =
+          std::max({end, own[v] + t.time(v, i), laid, t.shares_pay(i) ? start + total + t.overlap(v, i) : 0});
+    }
+    for (const uint32_t v : ops) {
+      begin[v] = start, finish[v] = end;
+      horizon = std::max({horizon, end, own[v] + t.tail(v, i)});
+    }
+    free[i] = end;
+  }
+  return horizon < kMostTicks;
+}
 
 constexpr double kMostPairs = 60'000;  // pairs of ops x devices
 constexpr double kTicksToHorizon = 1e6;

@@ -45,8 +45,7 @@ Result<std::vector<ListedStage>> best_device(const StageInstance& instance,
   }
   if (deadline.cancelled()) return stage_plan_cancelled();
   if (best.us == kNoTime) {
-    return Error(Code::kInfeasible,
-                 "no device can run every op; IOS plans for one device: choose another planner");
+    return infeasible("no device can run every op; IOS plans for one device: choose another planner");
   }
   std::vector<ListedStage> stages;
   for (const IosGroups& groups : best.stages) {

@@ -1,7 +1,6 @@
 #include "stage_bound.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace heddle {
 namespace {

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "hios.h"
 #include "stage_planner.h"

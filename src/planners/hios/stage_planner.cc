@@ -92,14 +92,12 @@ std::vector<ListedStage> list_stages(const StageInstance& instance, const StageS
 }
 
 Error no_stage_plan() {
-  return Error(Code::kInfeasible,
-               "an op has no device that can run it and get what it reads; allow more devices or give the "
-               "cluster links between them");
+  return infeasible(
+      "an op has no device that can run it and get what it reads; allow more devices or give the "
+      "cluster links between them");
 }
 
-Error stage_plan_cancelled() {
-  return Error(Code::kCancelled, "planning was cancelled before there was a plan");
-}
+Error stage_plan_cancelled() { return cancelled_error("planning was cancelled before there was a plan"); }
 
 Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
                                   const std::string& name, const StageConstruct& construct) {

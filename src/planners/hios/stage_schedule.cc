@@ -61,11 +61,11 @@ Result<StageTiming> time_stages(const StageInstance& instance, const StageSchedu
     if (following < schedule.devices[d].size()) arrive(schedule.devices[d][following][0], finish);
   }
   if (done != n)
-    return Error(Code::kInfeasible, "stage schedule: stages wait for each other; no op of " +
-                                        std::to_string(n - done) + " can start");
+    return infeasible("stage schedule: stages wait for each other; no op of " + std::to_string(n - done) +
+                      " can start");
   if (timing.makespan_us == kNoTime)
-    return Error(Code::kInvalidInput,
-                 "stage schedule: an op cannot run on its device, or reads a tensor that cannot get there");
+    return invalid_input(
+        "stage schedule: an op cannot run on its device, or reads a tensor that cannot get there");
   timing.start_us = std::move(start);
   timing.end_us = std::move(end);
   return timing;

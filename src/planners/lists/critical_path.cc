@@ -8,7 +8,6 @@
 // its fastest device, transfers free) is given as the counter critical_path_us; from a cold start, with each
 // op's loads on the path, as cold_path_us. Exploits unequal devices and transfers; ignores contention.
 #include <algorithm>
-#include <cmath>
 
 #include "construction.h"
 

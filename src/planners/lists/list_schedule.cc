@@ -1,7 +1,6 @@
 #include "list_schedule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <queue>
 
 namespace heddle {
@@ -48,7 +47,7 @@ void DeviceTimeline::take(const TimeSlot& slot) {
 }
 
 ListSchedule::ListSchedule(const FlatProblem& flat, const ListOptions& options, const Reserve& reserve)
-    : flat_(flat), options_(options) {
+    : flat_(flat), options_(options), params_(flat, reserve) {
   const size_t n = flat.num_ops(), k = flat.num_devices();
   start_.assign(n, 0);
   finish_.assign(n, 0);
@@ -56,11 +55,6 @@ ListSchedule::ListSchedule(const FlatProblem& flat, const ListOptions& options, 
   timelines_.resize(k);
   ready_.resize(k);
   slots_.resize(k);
-  for (size_t p = 0; p < flat.num_pools(); ++p) {
-    limited_.push_back(flat.pool_limit(p) > 0);
-    room_.push_back(flat.pool_limit(p) - (reserve.empty() ? 0 : reserve[p]));
-  }
-  if (flat.has_limits() || flat.is_cold()) has_param_.assign(flat.num_pools() * flat.num_params(), 0);
   if (flat.is_cold()) {
     param_at_.assign(flat.num_pools() * flat.num_params(), 0);
     load_free_.assign(flat.num_resources(), 0);
@@ -73,12 +67,9 @@ ListSchedule::ListSchedule(const FlatProblem& flat, const ListOptions& options, 
 
 bool ListSchedule::fits(uint32_t op, size_t device) const {
   const uint32_t pool = flat_.pool(device);
-  if (!limited_[pool]) return true;
-  int64_t fresh = 0;
-  for (const uint32_t p : flat_.params(op)) {
-    if (!has_param_[pool * flat_.num_params() + p]) fresh = plus_bytes(fresh, flat_.param_bytes(p));
-  }
-  return fresh == 0 || fresh <= room_[pool];
+  if (flat_.pool_limit(pool) <= 0) return true;
+  const int64_t fresh = params_.new_bytes(op, device);
+  return fresh == 0 || fresh <= params_.room(pool);
 }
 
 void ListSchedule::ready_without_contention(uint32_t op) {
@@ -133,12 +124,12 @@ double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
   if (flat_.params(op).empty() || !flat_.needs_load(device)) return 0;
   const RoutedTransfer& way = flat_.load_way(device);
   if (way.passage == Passage::kNone) return kImpossible;
-  const size_t base = flat_.pool(device) * flat_.num_params();
+  const size_t pool = flat_.pool(device), base = pool * flat_.num_params();
   double ready = 0;
   int64_t bytes = 0;
   for (const uint32_t p : flat_.params(op)) {
-    if (flat_.is_resident(flat_.pool(device), p)) continue;
-    if (has_param_[base + p])
+    if (flat_.is_resident(pool, p)) continue;
+    if (params_.has(pool, p))
       ready = std::max(ready, param_at_[base + p]);
     else
       bytes = plus_bytes(bytes, flat_.param_bytes(p));
@@ -150,7 +141,7 @@ double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
   if (commit) {
     for (const uint32_t r : way.resources) load_free_[r] = end;
     for (const uint32_t p : flat_.params(op)) {
-      if (!has_param_[base + p]) param_at_[base + p] = end;
+      if (!params_.has(pool, p)) param_at_[base + p] = end;
     }
   }
   return std::max(ready, end);
@@ -172,14 +163,7 @@ const std::vector<ListSchedule::TimeSlot>& ListSchedule::earliest(uint32_t op) {
 void ListSchedule::place(uint32_t op, uint32_t device) {
   const TimeSlot slot = slots_[device];
   if (flat_.is_cold()) load_params(op, device, /*commit=*/true);
-  if (!has_param_.empty()) {
-    const uint32_t pool = flat_.pool(device);
-    for (const uint32_t p : flat_.params(op)) {
-      uint8_t& there = has_param_[pool * flat_.num_params() + p];
-      if (!there) room_[pool] = plus_bytes(room_[pool], -flat_.param_bytes(p));
-      there = 1;
-    }
-  }
+  if (flat_.has_limits() || flat_.is_cold()) params_.add(op, device);
   if (options_.contention) ready_with_contention(op, device, /*commit=*/true);
   device_[op] = device;
   start_[op] = slot.start;

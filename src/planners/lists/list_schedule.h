@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/flat_problem.h"
+#include "core/param_use.h"
 #include "heddle/plan/relaxation.h"
 
 namespace heddle {
@@ -13,9 +14,6 @@ struct ListOptions {
   bool contention =
       false;  // transfers wait for links, buses and engines, in the order in which they are decided
 };
-
-// Memory that a list planner must leave free in each pool for tensors; parameters are counted exactly.
-using Reserve = std::vector<int64_t>;
 
 // When a device is busy: ops go behind the last one, or into gaps between ops.
 class DeviceTimeline {
@@ -65,10 +63,9 @@ class ListSchedule {
 
   const FlatProblem& flat_;
   const ListOptions options_;
-  std::vector<int64_t> room_;                 // per pool
-  std::vector<uint8_t> limited_, has_param_;  // per pool; pool x param
-  std::vector<double> param_at_;              // pool x param (cold)
-  std::vector<double> start_, finish_;        // per op
+  ParamRoom params_;
+  std::vector<double> param_at_;        // pool x param (cold)
+  std::vector<double> start_, finish_;  // per op
   std::vector<uint32_t> device_;
   std::vector<DeviceTimeline> timelines_;  // per device
   std::vector<double> ready_;              // per device, of the op asked for

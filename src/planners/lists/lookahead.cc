@@ -8,7 +8,6 @@
 // min(own, best of all + mean transfer). Exploits unequal devices, transfer times and memory limits; ignores
 // that transfers wait for links.
 #include <algorithm>
-#include <cmath>
 
 #include "construction.h"
 

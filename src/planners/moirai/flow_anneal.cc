@@ -3,7 +3,6 @@
 // of the moves begin on the critical path.
 
 #include <algorithm>
-#include <cmath>
 
 #include "flow_methods.h"
 #include "flow_timer.h"

@@ -4,7 +4,6 @@
 #include <queue>
 
 #include "flow_methods.h"
-#include "flow_timer.h"
 
 namespace heddle {
 namespace {

@@ -53,9 +53,9 @@ Result<FlowInstance> FlowInstance::make(const Problem& problem) {
       most = std::max(most, op_us.back());
     }
     if (!std::isfinite(most))
-      return Error(Code::kUnsupported, "op '" + graph.op(v).name +
-                                           "' cannot run on every device; the flow search needs a time for "
-                                           "each op on each usable device");
+      return unsupported("op '" + graph.op(v).name +
+                         "' cannot run on every device; the flow search needs a time for "
+                         "each op on each usable device");
     sum += most;
   }
   for (size_t t = 0; t < graph.num_tensors(); ++t) {

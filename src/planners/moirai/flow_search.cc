@@ -90,9 +90,9 @@ class FlowMethods {
   void construct() {
     for (const auto& d : construct_flows(w_)) offer(time_flows(w_, d), "construction");
     if (store_.best() == nullptr) {
-      status_ = Error(Code::kInfeasible, "workload '" + w_.name +
-                                             "': no placement was found that fits the devices' memory; use "
-                                             "devices with more memory or fewer ops");
+      status_ = infeasible("workload '" + w_.name +
+                           "': no placement was found that fits the devices' memory; use "
+                           "devices with more memory or fewer ops");
       return;
     }
     counters_["constructed_us"] = us(store_.value());

@@ -8,7 +8,6 @@
 // is the program's only where it saw the ops themselves. Exploits unequal devices, transfers, ports and
 // memory; ignores links that several pairs of devices share.
 #include <algorithm>
-#include <cmath>
 
 #include "core/portfolio.h"
 #include "heddle/graph/coarsen.h"

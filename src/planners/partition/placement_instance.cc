@@ -10,10 +10,10 @@ namespace heddle {
 namespace {
 
 Error not_equal(const Problem& problem, DeviceId a, DeviceId b) {
-  return Error(Code::kUnsupported,
-               "devices '" + problem.cluster->device(a).name + "' and '" + problem.cluster->device(b).name +
-                   "' differ in memory or times; placement-search needs accelerators that "
-                   "are alike, and CPUs that are alike");
+  return unsupported("devices '" + problem.cluster->device(a).name + "' and '" +
+                     problem.cluster->device(b).name +
+                     "' differ in memory or times; placement-search needs accelerators that "
+                     "are alike, and CPUs that are alike");
 }
 
 bool are_alike(const Problem& problem, DeviceId a, DeviceId b) {
@@ -40,9 +40,9 @@ Result<PlacementInstance> PlacementInstance::make(const Problem& problem) {
     }
   }
   if (instance.is_latency() && (cpus.empty() || instance.pieces() < 1 || !problem.execution.unlimited_cpus))
-    return Error(Code::kUnsupported,
-                 "placement-search needs CPUs without a limit and a most number of segments per accelerator "
-                 "for the objective latency");
+    return unsupported(
+        "placement-search needs CPUs without a limit and a most number of segments per accelerator "
+        "for the objective latency");
   PlacementGraph& w = instance.workload_;
   const Graph& graph = *problem.graph;
   w.name = graph.name();
@@ -58,8 +58,7 @@ Result<PlacementInstance> PlacementInstance::make(const Problem& problem) {
     const OpId op(v);
     PlacementNode& node = w.nodes.emplace_back();
     if (!cpus.empty()) node.cpu = problem.costs->us(op, cpus.front());
-    if (!std::isfinite(node.cpu))
-      return Error(Code::kUnsupported, "op '" + graph.op(op).name + "' cannot run on CPUs");
+    if (!std::isfinite(node.cpu)) return unsupported("op '" + graph.op(op).name + "' cannot run on CPUs");
     const double us = accelerators.empty() ? kImpossible : problem.costs->us(op, accelerators.front());
     node.on_accelerator = std::isfinite(us);
     node.accelerator = node.on_accelerator ? us : 0;

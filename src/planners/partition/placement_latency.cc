@@ -1,8 +1,6 @@
 #include "placement_latency.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 #include "heddle/base/units.h"
 

@@ -3,7 +3,6 @@
 // ResNet-50's operators takes 500 instructions and timing the split 12,000; the evaluator takes 157,000.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "heddle/base/cancel.h"

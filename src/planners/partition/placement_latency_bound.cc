@@ -11,7 +11,6 @@
 // is below every split's latency. It is taken for several paths: those heaviest in time, in memory, in
 // transfers, and in all three.
 #include <algorithm>
-#include <limits>
 
 #include "heddle/base/units.h"
 #include "placement_latency.h"

@@ -1,7 +1,6 @@
 // Simulated annealing over pieces of units; infeasible neighbours (memory, pieces that wait for each other)
 // are not entered. The energy is the latency and a little of all pieces' durations, so that what is not
 // critical has a slope too.
-#include <algorithm>
 #include <cmath>
 
 #include "placement_latency.h"

@@ -1,8 +1,6 @@
 // Max-load planners over PlacementUnits. All give devices of units; an empty vector: nothing found.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <vector>
 
 #include "heddle/base/cancel.h"
@@ -24,6 +22,8 @@ class PlacementSegment {
   int only_cpu() const { return only_cpu_; }  // units that cannot be on an accelerator
 
  private:
+  template <int kSign>
+  void change(int32_t unit);  // adds it, or removes it
   const PlacementUnits& units_;
   std::vector<int32_t> count_;  // of each net: its units in the set
   double work_ = 0, transfer_ = 0, cpu_ = 0, bytes_ = 0;

@@ -9,33 +9,24 @@
 
 namespace heddle {
 
-void PlacementSegment::add(int32_t unit) {
+template <int kSign>
+void PlacementSegment::change(int32_t unit) {
   const auto u = at(unit);
-  work_ += units_.accelerator[u];
-  cpu_ += units_.cpu[u];
-  bytes_ += units_.bytes[u];
-  if (!units_.on_accelerator[u]) ++only_cpu_;
+  work_ += kSign * units_.accelerator[u];
+  cpu_ += kSign * units_.cpu[u];
+  bytes_ += kSign * units_.bytes[u];
+  if (!units_.on_accelerator[u]) only_cpu_ += kSign;
   for (const auto net : units_.nets_of[u]) {
     const auto& n = units_.nets[at(net)];
-    const auto count = ++count_[at(net)];
-    if (count == 1) transfer_ += n.cost;
-    if (at(count) == n.pins.size()) transfer_ -= n.cost;
+    const auto count = count_[at(net)] += kSign;
+    const auto with_unit = kSign > 0 ? count : count + 1;
+    if (with_unit == 1) transfer_ += kSign * n.cost;
+    if (at(with_unit) == n.pins.size()) transfer_ -= kSign * n.cost;
   }
 }
 
-void PlacementSegment::remove(int32_t unit) {
-  const auto u = at(unit);
-  work_ -= units_.accelerator[u];
-  cpu_ -= units_.cpu[u];
-  bytes_ -= units_.bytes[u];
-  if (!units_.on_accelerator[u]) --only_cpu_;
-  for (const auto net : units_.nets_of[u]) {
-    const auto& n = units_.nets[at(net)];
-    const auto count = --count_[at(net)];
-    if (count == 0) transfer_ -= n.cost;
-    if (at(count) + 1 == n.pins.size()) transfer_ += n.cost;
-  }
-}
+void PlacementSegment::add(int32_t unit) { change<1>(unit); }
+void PlacementSegment::remove(int32_t unit) { change<-1>(unit); }
 
 PlacementLoads::PlacementLoads(const PlacementUnits& units, std::vector<int32_t> device)
     : units_(units),

@@ -95,7 +95,7 @@ Status solve_split_model(const SplitModel& model, SolveOptions options, const Sp
   };
   HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model.model(), options));
   if (solution.status == SolveStatus::kInfeasible)
-    return Error(Code::kInternal, "CP-SAT finds no split as good as the one it was given");
+    return internal_error("CP-SAT finds no split as good as the one it was given");
   if (solution.has_values()) callbacks.split(model.devices(solution.values));
   if (std::isfinite(solution.bound)) callbacks.bound(solution.bound / model.scale());
   return {};

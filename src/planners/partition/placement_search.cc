@@ -101,14 +101,13 @@ Result<PlannerOutput> PlacementStore::result() const {
   const auto best = splits_.best();
   const std::string& name = instance_.workload().name;
   if (!best)
-    return Error(Code::kInfeasible, name +
-                                        ": found no split that memory and supported devices allow; give "
-                                        "accelerators more memory, or the workload a CPU");
+    return infeasible(name +
+                      ": found no split that memory and supported devices allow; give "
+                      "accelerators more memory, or the workload a CPU");
   const double value = splits_.value(), bound = splits_.bound();
   if (bound > value * (1 + 1e-9))
-    return Error(Code::kInternal, name + ": the bound " + std::to_string(bound) + " is " +
-                                      splits_.proof().text() + ", but " + splits_.winner() +
-                                      " found the checked value " + std::to_string(value));
+    return internal_error(name + ": the bound " + std::to_string(bound) + " is " + splits_.proof().text() +
+                          ", but " + splits_.winner() + " found the checked value " + std::to_string(value));
   PlannerOutput output;
   HEDDLE_ASSIGN_OR_RETURN(output.plan, instance_.plan_of(*best));
   // They may differ by the rounding of sums.

@@ -8,7 +8,6 @@
 // threads which worker finds something first is left to chance. Each constructive planner runs on every
 // promising set of devices that do not share cores; the searches may mix them.
 #include <algorithm>
-#include <array>
 
 #include "core/portfolio.h"
 #include "hios/cp_stages.h"

@@ -1,7 +1,6 @@
 #include "lns_area.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace heddle {
 namespace {

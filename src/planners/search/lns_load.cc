@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kLoadTicks = 1 << 20;
 constexpr int64_t kWeightOfLargest = 64;
-constexpr int kBytesShift = 10;
 constexpr uint32_t kStays = UINT32_MAX;
 
 class LoadWindow {
@@ -123,22 +122,12 @@ class LoadWindow {
     m_.cp.minimise(std::move(sum));
   }
 
-  // Parameters that several free ops share count for each.
   void add_memory() {
-    if (!flat_.has_limits()) return;
     ParamRoom room(flat_);
     for (uint32_t v = 0; v < flat_.num_ops(); ++v) {
       if (number_[v] == kStays) room.add(v, device_[v]);
     }
-    for (size_t pool = 0; pool < flat_.num_pools(); ++pool) {
-      if (flat_.pool_limit(pool) <= 0) continue;
-      const auto bytes = [&](size_t f, size_t i) {
-        return flat_.pool(i) == pool ? room.new_bytes(free_[f], i) >> kBytesShift : 0;
-      };
-      int64_t now = 0;
-      for (size_t f = 0; f < free_.size(); ++f) now = plus_bytes(now, bytes(f, device_[free_[f]]));
-      m_.limit_memory(bytes, std::max(now, room.room(pool) >> kBytesShift));
-    }
+    m_.limit_params(flat_, room, free_, device_);
   }
 
   const FlatProblem& flat_;

@@ -159,7 +159,7 @@ class ScheduleWindow {
     }
     if (flat_.is_cold()) add_loads();
     add_exclusion();
-    add_memory();
+    m_.limit_params(flat_, around_.params, ops_, plan_.device);
     m_.cp.minimise(CpExpr(makespan_));
   }
   const CpModel& cp() const { return m_.cp; }
@@ -394,21 +394,6 @@ class ScheduleWindow {
     m_.add_resources();
   }
 
-  // Parameters that several ops of the window share count for each: too much rather than too little.
-  void add_memory() {
-    if (!flat_.has_limits()) return;
-    for (size_t pool = 0; pool < flat_.num_pools(); ++pool) {
-      if (flat_.pool_limit(pool) <= 0) continue;
-      const auto bytes = [&](size_t p, size_t i) {
-        return flat_.pool(i) == pool ? new_bytes(p, i) >> kBytesShift : 0;
-      };
-      int64_t now = 0;
-      for (size_t p = 0; p < ops_.size(); ++p) now = plus_bytes(now, bytes(p, plan_.device[ops_[p]]));
-      m_.limit_memory(bytes, std::max(now, around_.params.room(pool) >> kBytesShift));
-    }
-  }
-
-  static constexpr int kBytesShift = 10;
   const FlatProblem& flat_;
   const FlatPlan& plan_;
   const TimedPlan timed_;

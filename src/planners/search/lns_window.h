@@ -3,7 +3,6 @@
 // schedules E. Danna, L. Perron, "Structured vs. unstructured large neighborhood search", CP 2003.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "core/flat_problem.h"

@@ -1,7 +1,6 @@
 #include "load_search.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "lists/construction.h"
 

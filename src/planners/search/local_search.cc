@@ -8,7 +8,6 @@
 // Ignores known segments of several ops.
 #include "core/portfolio.h"
 #include "improve.h"
-#include "lists/construction.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,6 @@
 #include "order_search.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace heddle {
 namespace {

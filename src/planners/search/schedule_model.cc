@@ -36,6 +36,20 @@ std::vector<CpLit> ScheduleModel::all(std::initializer_list<CpLit> literals) con
   return open;
 }
 
+void ScheduleModel::limit_params(const FlatProblem& flat, const ParamRoom& room,
+                                 std::span<const uint32_t> ops, std::span<const uint32_t> device) {
+  constexpr int kBytesShift = 10;
+  for (size_t pool = 0; flat.has_limits() && pool < flat.num_pools(); ++pool) {
+    if (flat.pool_limit(pool) <= 0) continue;
+    const auto bytes = [&](size_t v, size_t i) {
+      return flat.pool(i) == pool ? room.new_bytes(ops[v], i) >> kBytesShift : 0;
+    };
+    int64_t now = 0;
+    for (size_t v = 0; v < ops.size(); ++v) now = plus_bytes(now, bytes(v, device[ops[v]]));
+    limit_memory(bytes, std::max(now, room.room(pool) >> kBytesShift));
+  }
+}
+
 void ScheduleModel::forbid(std::span<const CpLit> literals) {
   std::vector<CpLit> no;
   for (const CpLit literal : literals) no.push_back(!literal);
@@ -123,7 +137,7 @@ Result<CpScheduleAnswer> solve_relaxed(const CpModel& model, double tick_us, siz
   }
   HEDDLE_ASSIGN_OR_RETURN(Solution solution, solve(model, solve_options));
   if (solution.status == SolveStatus::kInfeasible)
-    return Error(Code::kInternal, "the scheduling model has no solution although a plan satisfies it");
+    return internal_error("the scheduling model has no solution although a plan satisfies it");
   CpScheduleAnswer answer;
   // The same rounding that the combinatorial bounds get.
   const double safe = 1 - 1e-12 - 4e-16 * static_cast<double>(num_ops);

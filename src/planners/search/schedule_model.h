@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "core/param_use.h"
 #include "heddle/base/cancel.h"
 #include "heddle/base/status.h"
 #include "heddle/solve/cp.h"
@@ -70,6 +71,11 @@ class ScheduleModel {
   // The sum of bytes(v, i) over ops and their devices is at most the limit.
   template <class Bytes>
   void limit_memory(const Bytes& bytes, int64_t limit);
+  // The parameters of the model's ops within what each pool has room for. Those that several of them share count for
+  // each: too much rather than too little. `ops`: the problem's number of each; `device`: of all ops in the plan as it
+  // is, which stays possible.
+  void limit_params(const FlatProblem& flat, const ParamRoom& room, std::span<const uint32_t> ops,
+                    std::span<const uint32_t> device);
 
   // Of a solution.
   static int64_t value(CpVar var, std::span<const double> values);

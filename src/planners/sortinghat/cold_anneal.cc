@@ -1,7 +1,6 @@
 #include "cold_anneal.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "slot_problem.h"
 

@@ -171,9 +171,8 @@ class Run {
 
 Result<PlannerOutput> plan_cold_search(const Problem& problem, const PlannerOptions& options) {
   if (configurations(problem).front().size() > ColdTables::kMostDevices) {
-    return Error(Code::kUnsupported, "cold-search plans for at most " +
-                                         std::to_string(ColdTables::kMostDevices) +
-                                         " devices: choose some with --devices");
+    return unsupported("cold-search plans for at most " + std::to_string(ColdTables::kMostDevices) +
+                       " devices: choose some with --devices");
   }
   PlanStore candidates(problem);
   if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");

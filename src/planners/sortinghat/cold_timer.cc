@@ -1,7 +1,6 @@
 #include "cold_timer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "load_ways.h"

@@ -7,7 +7,6 @@
 // Minimises the sum of the submodels' makespans; what is reported is the evaluator's, with all loads: a
 // subgraph starts when the last of its parameters is there. Unequal devices: the program takes the fastest's
 // times for all, so that the plan may be far from what it promises.
-#include "lists/construction.h"
 #include "submodel_loop.h"
 
 namespace heddle {
@@ -27,12 +26,7 @@ Result<PlannerOutput> plan_efficient_mip(const Problem& problem, const PlannerOp
       dominator_submodels(*problem.graph, light_prologue(*problem.graph), std::max(1, options.dominators));
   HEDDLE_ASSIGN_OR_RETURN(const auto result,
                           run_submodels(tables, submodels, loop, options, "efficient-mip", candidates));
-  fall_back(problem, options, candidates);
-  const bool late = result.cut_short || options.deadline.should_stop();
-  const auto stop = late ? StopReason::kTimeLimit : StopReason::kFinished;
-  HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-  for (const auto& [name, value] : result.counters) out.counters[name] = value;
-  return out;
+  return submodels_output(problem, options, result, candidates);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 // A submodel takes at most 30 s (section 4.2), all together the deadline. Exploits loads in turns on shared
 // buses, direct host access, parallel transmission, transfers, parameter memory; ignores that links are held
 // while they are used, in whose place times are longer by fixed factors.
-#include "lists/construction.h"
 #include "submodel_loop.h"
 
 namespace heddle {
@@ -46,9 +45,9 @@ class SortingHat {
     const auto devices = configurations(problem).front();
     HEDDLE_RETURN_IF_ERROR(check_slots(devices.size(), options.subgraph_slots, name_));
     if (options.subgraph_slots % 2 != 0) {
-      return Error(Code::kInvalidInput, "q is " + std::to_string(options.subgraph_slots) +
-                                            ", expected an even number of at least 2: half of a device's "
-                                            "subgraphs read parameters in place");
+      return invalid_input("q is " + std::to_string(options.subgraph_slots) +
+                           ", expected an even number of at least 2: half of a device's "
+                           "subgraphs read parameters in place");
     }
     const ColdTables tables(problem, devices);
     PlanStore candidates(problem);
@@ -58,11 +57,7 @@ class SortingHat {
     loop.solver = solver_;
     HEDDLE_ASSIGN_OR_RETURN(const auto result,
                             run_submodels(tables, cut.submodels, loop, options, name_, candidates));
-    fall_back(problem, options, candidates);
-    const bool stopped = result.cut_short || options.deadline.should_stop();
-    const auto stop = stopped ? StopReason::kTimeLimit : StopReason::kFinished;
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-    for (const auto& [name, value] : result.counters) out.counters[name] = value;
+    HEDDLE_ASSIGN_OR_RETURN(auto out, submodels_output(problem, options, result, candidates));
     out.counters["program_us"] = result.program_us;
     out.detail += "; submodels by " + cut.name;
     return out;

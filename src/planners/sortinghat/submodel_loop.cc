@@ -252,13 +252,11 @@ class Loop {
 
 Status check_slots(size_t devices, int q, const std::string& planner) {
   constexpr size_t kMostSlots = 512;
-  if (q < 2)
-    return Error(Code::kInvalidInput, planner + ": q is " + std::to_string(q) + ", expected at least 2");
+  if (q < 2) return invalid_input(planner + ": q is " + std::to_string(q) + ", expected at least 2");
   if (devices * static_cast<size_t>(q) > kMostSlots) {
-    return Error(Code::kUnsupported, planner + " plans for at most " + std::to_string(kMostSlots) +
-                                         " subgraphs in a submodel, not " + std::to_string(devices) +
-                                         " devices with " + std::to_string(q) +
-                                         " each: choose fewer devices, or a smaller q");
+    return unsupported(planner + " plans for at most " + std::to_string(kMostSlots) +
+                       " subgraphs in a submodel, not " + std::to_string(devices) + " devices with " +
+                       std::to_string(q) + " each: choose fewer devices, or a smaller q");
   }
   return {};
 }
@@ -272,10 +270,15 @@ Result<LoopResult> run_submodels(const ColdTables& tables, const Submodels& subm
   return result;
 }
 
-void fall_back(const Problem& problem, const PlannerOptions& options, PlanStore& candidates) {
-  if (!candidates.empty()) return;
+Result<PlannerOutput> submodels_output(const Problem& problem, const PlannerOptions& options,
+                                       const LoopResult& result, PlanStore& candidates) {
   static constexpr std::array<std::string_view, 2> kOthers{"cold-single", "heft"};
-  run_planners(problem, options, kOthers, candidates);
+  if (candidates.empty()) run_planners(problem, options, kOthers, candidates);
+  const bool stopped = result.cut_short || options.deadline.should_stop();
+  const auto stop = stopped ? StopReason::kTimeLimit : StopReason::kFinished;
+  HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
+  for (const auto& [name, value] : result.counters) out.counters[name] = value;
+  return out;
 }
 
 }  // namespace heddle

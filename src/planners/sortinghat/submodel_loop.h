@@ -39,7 +39,8 @@ Result<LoopResult> run_submodels(const ColdTables& tables, const Submodels& subm
                                  const LoopOptions& loop, const PlannerOptions& options,
                                  const std::string& name, PlanStore& candidates);
 
-// Where no submodels came to a plan that fits: one device, or a list schedule.
-void fall_back(const Problem& problem, const PlannerOptions& options, PlanStore& candidates);
+// The best candidate with the loop's counters; one device or a list schedule where no submodels led to a fitting plan.
+Result<PlannerOutput> submodels_output(const Problem& problem, const PlannerOptions& options,
+                                       const LoopResult& result, PlanStore& candidates);
 
 }  // namespace heddle

@@ -42,9 +42,9 @@ Result<Backend*> backend_of(const Device& device) {
   if (Backend* backend = find_backend(device.backend)) return backend;
   std::vector<std::string> names;
   for (const auto& known : backend_registry()) names.push_back(known->name());
-  return Error(Code::kInvalidInput, "device '" + device.name + "' asks for backend '" + device.backend +
-                                        "', which this program does not have; it has " + join_names(names) +
-                                        did_you_mean(device.backend, names));
+  return invalid_input("device '" + device.name + "' asks for backend '" + device.backend +
+                       "', which this program does not have; it has " + join_names(names) +
+                       did_you_mean(device.backend, names));
 }
 
 }  // namespace
@@ -58,10 +58,9 @@ Status check_precision(const Device& device) {
     if (precision == device.precision) return {};
     names.push_back(precision_name(precision));
   }
-  return Error(Code::kInvalidInput, "device '" + device.name + "' is to compute in " +
-                                        precision_name(device.precision) + ", which " + backend->name() +
-                                        " does not have in hardware here; it has " + join_names(names) +
-                                        "; plan again for this machine");
+  return invalid_input("device '" + device.name + "' is to compute in " + precision_name(device.precision) +
+                       ", which " + backend->name() + " does not have in hardware here; it has " +
+                       join_names(names) + "; plan again for this machine");
 }
 
 Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device) {

@@ -15,15 +15,15 @@ Result<std::vector<int>> match_ports(const Graph& graph, std::span<const TensorI
   for (TensorId port : ports) {
     const auto it = by_name.find(graph.tensor(port).name);
     if (it == by_name.end() && inputs) {
-      return Error(Code::kInternal,
-                   "the cut reads tensor '" + graph.tensor(port).name + "', which the plan does not feed");
+      return internal_error("the cut reads tensor '" + graph.tensor(port).name +
+                            "', which the plan does not feed");
     }
     match.push_back(it == by_name.end() ? -1 : it->second);
     found += it == by_name.end() ? 0 : 1;
   }
   if (!inputs && found < wanted.size()) {
-    return Error(Code::kInternal, "the cut makes " + std::to_string(found) + " of the " +
-                                      std::to_string(wanted.size()) + " tensors that the plan expects of it");
+    return internal_error("the cut makes " + std::to_string(found) + " of the " +
+                          std::to_string(wanted.size()) + " tensors that the plan expects of it");
   }
   return match;
 }
@@ -36,9 +36,9 @@ Result<SegmentCut> cut_segment(const SegmentSpec& spec, const std::string& devic
     HEDDLE_ASSIGN_OR_RETURN(cut.model, spec.read_model());
   }
   if (!cut.model) {
-    return Error(Code::kInvalidInput, "device '" + device +
-                                          "' runs real models only; this plan's graph has none behind it "
-                                          "(give the model, or a cluster with emulated devices)");
+    return invalid_input("device '" + device +
+                         "' runs real models only; this plan's graph has none behind it "
+                         "(give the model, or a cluster with emulated devices)");
   }
   HEDDLE_ASSIGN_OR_RETURN(cut.part, cut.model->cut(spec.finest_ops));
   const Graph& graph = *cut.model->graph();

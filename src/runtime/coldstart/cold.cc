@@ -41,9 +41,8 @@ uint64_t model_key(const ModelReference& reference) {
 }
 
 Error changed(const ModelReference& reference, uint64_t hash) {
-  return Error(Code::kInvalidInput, reference.path + ": the plan was made for content " +
-                                        hex64(reference.file_hash) + ", but the file now has " + hex64(hash) +
-                                        "; plan it again");
+  return invalid_input(reference.path + ": the plan was made for content " + hex64(reference.file_hash) +
+                       ", but the file now has " + hex64(hash) + "; plan it again");
 }
 
 // Identifies a file's version by all attributes that the system changes on a write; 0: no such file.
@@ -133,8 +132,7 @@ class ColdRunner {
     const int64_t begin = now_ns();
     const double cpu = process_cpu_s();
     if (!problem_.model)
-      return Error(Code::kInvalidInput,
-                   "a cold start needs a real model; this plan's graph has none behind it");
+      return invalid_input("a cold start needs a real model; this plan's graph has none behind it");
     HEDDLE_RETURN_IF_ERROR(prepare(begin));
     for (int r = 0; r < options_.requests; ++r) {
       HEDDLE_ASSIGN_OR_RETURN(const RequestTiming timing, executor_->run(options_.deadline));
@@ -230,8 +228,7 @@ class ColdRunner {
 
 Result<ColdRun> run_cold(const Problem& problem, const Plan& plan, const ColdRunOptions& options) {
   if (options.requests < 1)
-    return Error(Code::kInvalidInput,
-                 "a cold start needs at least one request, not " + std::to_string(options.requests));
+    return invalid_input("a cold start needs at least one request, not " + std::to_string(options.requests));
   return ColdRunner(problem, plan, options).run();
 }
 

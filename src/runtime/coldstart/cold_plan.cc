@@ -280,7 +280,7 @@ Result<ColdCosts> fit_cold_costs(const Problem& problem, const ColdSample& whole
   for (const ColdSample* sample : {&whole, &parts}) {
     const size_t segments = sample->plan->segments.size();
     if (segments == 0 || sample->compile_us.size() != segments || sample->run_us.size() != segments)
-      return Error(Code::kInvalidInput, "a measured start must name the times of every segment of its plan");
+      return invalid_input("a measured start must name the times of every segment of its plan");
   }
   const Graph& graph = *problem.graph;
   const auto order = graph.topological_order();
@@ -317,10 +317,9 @@ double cold_cut_bound(const Problem& problem, const ColdCosts& costs, const Cold
 
 Result<Plan> cold_plan(const Problem& problem, const ColdPlanOptions& options) {
   if (options.segments < 0)
-    return Error(Code::kInvalidInput,
-                 "a plan needs at least one segment, not " + std::to_string(options.segments));
+    return invalid_input("a plan needs at least one segment, not " + std::to_string(options.segments));
   const DeviceId device = options.device.valid() ? options.device : largest_device(problem);
-  if (!device.valid()) return Error(Code::kInvalidInput, "there is no usable device");
+  if (!device.valid()) return invalid_input("there is no usable device");
   const auto order = problem.graph->topological_order();
   Assignment a;
   a.order.assign(order.begin(), order.end());
@@ -332,7 +331,7 @@ Result<Plan> cold_plan(const Problem& problem, const ColdPlanOptions& options) {
   } else {
     const ColdCosts& costs = *options.costs;
     if (costs.compile_us.size() != order.size() || costs.run_us.size() != order.size())
-      return Error(Code::kInvalidInput, "a cold start's costs must name the times of every op");
+      return invalid_input("a cold start's costs must name the times of every op");
     const auto threads = std::max<size_t>(1, problem.cluster->device(device).cores.size());
     const int most =
         options.segments > 0 ? options.segments : std::max(kLeastMost, 2 * options.machine.load_workers);

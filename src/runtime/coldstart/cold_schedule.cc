@@ -23,7 +23,7 @@ class Simulation {
     while (finished_ < tasks_.size()) {
       while (start_what_can()) {
       }
-      if (!advance()) return Error(Code::kInfeasible, "a segment never fits into the budget");
+      if (!advance()) return infeasible("a segment never fits into the budget");
     }
     return times_;
   }
@@ -113,20 +113,19 @@ class Simulation {
 Result<std::vector<ColdTimes>> predict_cold_start(std::span<const ColdTask> tasks,
                                                   const ColdMachine& machine) {
   if (machine.cores < 1 || machine.load_workers < 1 || machine.budget_bytes < 0)
-    return Error(Code::kInvalidInput, "a cold start needs at least one core and one load worker");
+    return invalid_input("a cold start needs at least one core and one load worker");
   for (size_t i = 0; i < tasks.size(); ++i) {
     const ColdTask& t = tasks[i];
     for (const double us : {t.load_us, t.compile_us, t.run_us}) {
       if (!std::isfinite(us) || us < 0)
-        return Error(Code::kInvalidInput,
-                     "task " + std::to_string(i) + " has the time " + std::to_string(us) + " us");
+        return invalid_input("task " + std::to_string(i) + " has the time " + std::to_string(us) + " us");
     }
     bool good = t.threads >= 1 && t.bytes >= 0;
     for (const int32_t a : t.after) good = good && a >= 0 && static_cast<size_t>(a) < i;
     if (!good)
-      return Error(Code::kInvalidInput, "task " + std::to_string(i) +
-                                            " needs a thread, bytes that are not negative, and earlier tasks "
-                                            "to come after");
+      return invalid_input("task " + std::to_string(i) +
+                           " needs a thread, bytes that are not negative, and earlier tasks "
+                           "to come after");
   }
   return Simulation(tasks, machine).run();
 }

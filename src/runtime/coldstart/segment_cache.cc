@@ -39,8 +39,8 @@ Result<std::unique_ptr<SegmentCache>> SegmentCache::open(std::string folder, int
   std::error_code error;
   const bool fresh = fs::create_directories(folder, error);
   if (error || !fs::is_directory(folder, error)) {
-    return Error(Code::kIo, folder + ": cannot be made a folder for compiled segments" +
-                                (error ? ": " + error.message() : "; it is something else"));
+    return io_error(folder + ": cannot be made a folder for compiled segments" +
+                    (error ? ": " + error.message() : "; it is something else"));
   }
   if (fresh) fs::permissions(folder, fs::perms::owner_all, error);
   return std::unique_ptr<SegmentCache>(new SegmentCache(std::move(folder), limit_bytes));

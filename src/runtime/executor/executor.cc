@@ -274,7 +274,7 @@ class PlanExecutor final : public Executor {
       items[s] = {.place = place_of(segment),
                   .device = devices_[static_cast<size_t>(seats_.of_segment[s])].get(),
                   .spec = spec_of(s),
-                  .bytes = parameter_bytes(*problem_.graph, segment),
+                  .bytes = problem_.graph->param_bytes(segment.ops),
                   .accelerator = accelerator_of(segment)};
       order.push_back(static_cast<int32_t>(s));
       if (items[s].accelerator == nullptr) continue;

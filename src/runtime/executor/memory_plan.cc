@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <string>
 
 #include "heddle/base/units.h"
@@ -194,14 +193,6 @@ Status check_use(const Cluster& cluster, DeviceId device, std::span<const PoolUs
                    " bytes of memory, but parameters (" + std::to_string(use.param_bytes) +
                    ") and tensors (" + std::to_string(use.tensor_bytes) +
                    " for the requests in flight) need more; reduce --in-flight or use another plan");
-}
-
-int64_t parameter_bytes(const Graph& graph, const Segment& segment) {
-  std::set<ParamId> params;
-  for (const OpId op : segment.ops) params.insert(graph.op(op).params.begin(), graph.op(op).params.end());
-  int64_t bytes = 0;
-  for (const ParamId p : params) bytes += graph.param(p).bytes;
-  return bytes;
 }
 
 }  // namespace heddle

@@ -43,7 +43,4 @@ Status check_fit(const Problem& problem, const Plan& plan, const Timeline& timel
 // The same of what was allocated, for the device's pool.
 Status check_use(const Cluster& cluster, DeviceId device, std::span<const PoolUse> pools);
 
-// Of the segment's ops, each parameter once.
-int64_t parameter_bytes(const Graph& graph, const Segment& segment);
-
 }  // namespace heddle

@@ -6,18 +6,19 @@ namespace heddle {
 
 RankPart part_of_rank(const WholeProgram& whole, int self) {
   const auto owner = [&](int32_t task) { return whole.owner[static_cast<size_t>(task)]; };
-  std::vector<std::pair<int32_t, int32_t>> told;  // (task, rank), in the plan's order
+  std::vector<std::pair<int32_t, int32_t>> notices;  // (task, rank), in the plan's order
   for (const auto& [before, after] : whole.edges) {
-    if (owner(before) != owner(after)) told.emplace_back(before, owner(after));
+    if (owner(before) != owner(after)) notices.emplace_back(before, owner(after));
   }
   for (size_t t = 0; t < whole.tasks.size(); ++t) {
-    if (whole.tasks[t].action == Action::kSend) told.emplace_back(static_cast<int32_t>(t), whole.to_rank[t]);
+    if (whole.tasks[t].action == Action::kSend)
+      notices.emplace_back(static_cast<int32_t>(t), whole.to_rank[t]);
   }
-  std::sort(told.begin(), told.end());
-  told.erase(std::unique(told.begin(), told.end()), told.end());
+  std::sort(notices.begin(), notices.end());
+  notices.erase(std::unique(notices.begin(), notices.end()), notices.end());
 
   RankPart part;
-  part.messages = static_cast<int32_t>(told.size());
+  part.messages = static_cast<int32_t>(notices.size());
   part.from_whole.assign(whole.tasks.size(), -1);
   std::vector<int32_t> arrival(whole.tasks.size(), -1);
   size_t next = 0;
@@ -29,8 +30,8 @@ RankPart part_of_rank(const WholeProgram& whole, int self) {
       part.from_whole[t] = here;
       part.tasks.push_back(task);
     }
-    for (; next < told.size() && told[next].first == static_cast<int32_t>(t); ++next) {
-      const int32_t to = told[next].second;
+    for (; next < notices.size() && notices[next].first == static_cast<int32_t>(t); ++next) {
+      const int32_t to = notices[next].second;
       const bool carries = task.action == Action::kSend && whole.to_rank[t] == to;
       Message message{.number = static_cast<int32_t>(next),
                       .tensor = carries ? whole.carried[t].tensor : -1,

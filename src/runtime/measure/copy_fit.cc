@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "heddle/runtime/copy_profile.h"
 

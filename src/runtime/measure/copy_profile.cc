@@ -105,17 +105,16 @@ class CopyMeasurer {
     }
     if (stations_.empty()) {
       const auto& out = profile_.left_out;
-      return Error(Code::kUnsupported,
-                   "cluster '" + cluster_.name() + "' has no accelerator that copies can be measured on" +
-                       (out.empty() ? ": its devices compute in host memory, where no copies are made"
-                                    : ": device '" + cluster_.device(out.front().first).name +
-                                          "': " + out.front().second));
+      return unsupported(
+          "cluster '" + cluster_.name() + "' has no accelerator that copies can be measured on" +
+          (out.empty()
+               ? ": its devices compute in host memory, where no copies are made"
+               : ": device '" + cluster_.device(out.front().first).name + "': " + out.front().second));
     }
     for (const Station& s : stations_) {
       if (cluster_.device(s.device).host != cluster_.device(stations_.front().device).host)
-        return Error(Code::kUnsupported, "cluster '" + cluster_.name() + "': devices '" +
-                                             stations_.front().name + "' and '" + s.name +
-                                             "' are of two hosts; measure each host's cluster file there");
+        return unsupported("cluster '" + cluster_.name() + "': devices '" + stations_.front().name +
+                           "' and '" + s.name + "' are of two hosts; measure each host's cluster file there");
     }
     return {};
   }
@@ -126,14 +125,14 @@ class CopyMeasurer {
     s.name = cluster_.device(id).name;
     s.runtime = opened->stream_runtime();
     if (s.runtime == nullptr)
-      return Error(Code::kUnsupported, "its backend '" + cluster_.device(id).backend +
-                                           "' has no streams that copies could be measured on");
+      return unsupported("its backend '" + cluster_.device(id).backend +
+                         "' has no streams that copies could be measured on");
     s.opened = std::move(opened);
     const int64_t memory = s.runtime->properties().memory_bytes;
     for (const int64_t bytes : options_.bytes) {
       if (memory == 0 || bytes <= memory / kPartOfMemory) s.bytes.push_back(bytes);
     }
-    if (s.bytes.empty()) return Error(Code::kInfeasible, "its memory is too small for the smallest copy");
+    if (s.bytes.empty()) return infeasible("its memory is too small for the smallest copy");
     for (auto* memory_of : {&s.host_in, &s.host_out}) {
       HEDDLE_ASSIGN_OR_RETURN(*memory_of, s.runtime->allocate_pinned(s.largest()));
       std::memset(memory_of->get(), 1, static_cast<size_t>(s.largest()));  // touch every page
@@ -157,8 +156,7 @@ class CopyMeasurer {
   }
 
   Status go_on() {
-    if (options_.deadline.should_stop())
-      return Error(Code::kCancelled, "stopped before all copies were measured");
+    if (options_.deadline.should_stop()) return cancelled_error("stopped before all copies were measured");
     if (options_.progress)
       options_.progress->report({.what = "measuring copies", .done = done_++, .total = total_});
     return {};

@@ -19,17 +19,15 @@ class Pieces final : public MixedModel {
     for (const Device& device : devices) {
       HEDDLE_ASSIGN_OR_RETURN(auto opened, open_device(device));
       if (opened->stream_runtime() != nullptr || !opened->moves_data())
-        return Error(Code::kUnsupported,
-                     "device '" + device.name +
-                         "' does not compute in host memory, so its types' error is not measured");
+        return unsupported("device '" + device.name +
+                           "' does not compute in host memory, so its types' error is not measured");
       HEDDLE_RETURN_IF_ERROR(check_cores(opened->worker_cores(), device.name));
       devices_.push_back(std::move(opened));
     }
     for (const TensorId t : graph_.inputs()) HEDDLE_RETURN_IF_ERROR(allocate(t));
     const double all = static_cast<double>(pieces.size());
     for (const auto& ops : pieces) {
-      if (control.cancel.cancelled())
-        return Error(Code::kCancelled, "stopped while compiling in several types");
+      if (control.cancel.cancelled()) return cancelled_error("stopped while compiling in several types");
       control.report("compiling in several types", static_cast<double>(pieces_.size()), all);
       HEDDLE_RETURN_IF_ERROR(add_piece(ops));
     }

@@ -1,8 +1,6 @@
 #include "heddle/runtime/recheck.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <thread>
 
 #include "heddle/graph/model.h"

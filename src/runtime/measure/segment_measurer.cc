@@ -118,7 +118,7 @@ Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> 
   quit.store(true, std::memory_order_release);
   for (std::thread& t : threads) t.join();
   for (Status& s : status) HEDDLE_RETURN_IF_ERROR(s);
-  if (times.empty()) return Error(Code::kCancelled, "stopped before segments were measured at once");
+  if (times.empty()) return cancelled_error("stopped before segments were measured at once");
   return Measurement{.median_us = median_us(times),
                      .rel_spread = relative_spread(times),
                      .runs = static_cast<int>(times.size())};

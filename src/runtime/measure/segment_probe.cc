@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -68,7 +67,7 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
     const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
     const auto runs = static_cast<int>(times.size());
     if (deadline.should_stop() && runs < kProbeLeastRuns)
-      return Error(Code::kCancelled, "stopped before the segment was measured");
+      return cancelled_error("stopped before the segment was measured");
     if (runs >= kProbeLeastRuns && (deadline.should_stop() || elapsed_s >= options.max_s)) break;
     if (runs >= options.min_runs && elapsed_s >= options.min_s && sure(times)) break;
     prepare();
@@ -111,8 +110,8 @@ Result<std::unique_ptr<SegmentProbe>> SegmentProbe::make(const std::shared_ptr<c
   std::unique_ptr<SegmentProbe> probe(new SegmentProbe);
   HEDDLE_ASSIGN_OR_RETURN(probe->device_, open_device(device));
   if (host_access && probe->device_->stream_runtime() == nullptr)
-    return Error(Code::kUnsupported,
-                 "device '" + device.name + "' is no accelerator whose parameters could be in host memory");
+    return unsupported("device '" + device.name +
+                       "' is no accelerator whose parameters could be in host memory");
   probe->cores_ = probe->device_->worker_cores();
   HEDDLE_RETURN_IF_ERROR(check_cores(probe->cores_, device.name));
   Status bound = probe->bind(*model->graph(), ops, model, host_access);

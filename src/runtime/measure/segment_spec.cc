@@ -13,7 +13,7 @@ Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<
   std::vector<int32_t> owner(graph.num_ops(), -1);
   for (OpId op : ops) {
     if (!op.valid() || op.index() >= graph.num_ops())
-      return Error(Code::kInternal, "it names ops that the model does not have");
+      return internal_error("it names ops that the model does not have");
     owner[op.index()] = 0;
   }
   const Segment segment{.name = name, .ops = {ops.begin(), ops.end()}, .device = {}, .lane = 0};

@@ -188,7 +188,7 @@ Status share(RankGroup& group, int rank, std::span<double> values) {
   HEDDLE_ASSIGN_OR_RETURN(const auto all, group.exchange(std::move(text)));
   const std::string& said = all[static_cast<size_t>(rank)];
   if (said.size() != values.size_bytes())
-    return Error(Code::kInternal, "rank " + std::to_string(rank) + " measured other sizes than requested");
+    return internal_error("rank " + std::to_string(rank) + " measured other sizes than requested");
   std::memcpy(values.data(), said.data(), said.size());
   return {};
 }

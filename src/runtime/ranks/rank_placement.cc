@@ -7,21 +7,10 @@
 namespace heddle {
 namespace {
 
-std::vector<std::string> split_at(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
 Result<std::vector<int>> place_as_chosen(const Cluster& cluster, size_t ranks, const std::string& choice) {
   const auto groups = split_at(choice, ';');
   const auto bad = [&](const std::string& why) {
-    return Error(Code::kInvalidInput, "--rank-devices " + choice + ": " + why);
+    return invalid_input("--rank-devices " + choice + ": " + why);
   };
   if (groups.size() != ranks) {
     return bad("names the devices of " + std::to_string(groups.size()) + " ranks, but there are " +
@@ -73,11 +62,10 @@ Result<std::vector<int>> place_on_ranks(const Cluster& cluster, const std::vecto
   const bool by_host = hosts.size() > 1;
   const size_t units = by_host ? hosts.size() : cluster.num_devices();
   if (ranks > units) {
-    return Error(Code::kInvalidInput,
-                 "there are " + std::to_string(ranks) + " ranks, but the plan's cluster '" + cluster.name() +
-                     "' has " + std::to_string(units) + (by_host ? " hosts" : " devices in one host") +
-                     "; start mpirun with -n " + std::to_string(units) +
-                     ", or place devices by --rank-devices A,B;C");
+    return invalid_input("there are " + std::to_string(ranks) + " ranks, but the plan's cluster '" +
+                         cluster.name() + "' has " + std::to_string(units) +
+                         (by_host ? " hosts" : " devices in one host") + "; start mpirun with -n " +
+                         std::to_string(units) + ", or place devices by --rank-devices A,B;C");
   }
   const std::vector<int> named = by_host ? ranks_by_name(cluster, hosts, host_names) : std::vector<int>();
   std::vector<int> rank;

@@ -101,7 +101,7 @@ class RankRunner {
     HEDDLE_ASSIGN_OR_RETURN(word, group_.broadcast(std::move(word)));
     int64_t theirs = 0;
     if (word.size() != sizeof theirs)
-      return Error(Code::kInternal, "rank 0 sent another message than the time to start");
+      return internal_error("rank 0 sent another message than the time to start");
     std::memcpy(&theirs, word.data(), sizeof theirs);
     return theirs == 0 ? 0 : theirs - offset;
   }
@@ -171,7 +171,7 @@ class RankRunner {
     const size_t n = plan_.steps.size(), count = seen.size() / (n + 1);
     for (size_t rank = 1; rank < all.size(); ++rank) {
       if (all[rank].size() != seen.size() * sizeof(StepTiming))
-        return Error(Code::kInternal, "a rank reported another number of steps than the plan has");
+        return internal_error("a rank reported another number of steps than the plan has");
       std::vector<StepTiming> theirs(seen.size());
       std::memcpy(theirs.data(), all[rank].data(), all[rank].size());
       for (size_t i = 0; i < seen.size(); ++i) {
@@ -326,8 +326,8 @@ class RankRunner {
 Result<RunRecord> run_plan_on_ranks(RankGroup& group, const Problem& problem, const Plan& plan,
                                     std::shared_ptr<const Model> model, const RankRunOptions& options) {
   if (options.run.repeats < 1 || options.run.warmups < 0 || options.run.in_flight < 1) {
-    return Error(Code::kInvalidInput,
-                 "a run over several ranks needs at least 1 repeat, 0 warm-ups and 1 request in flight");
+    return invalid_input(
+        "a run over several ranks needs at least 1 repeat, 0 warm-ups and 1 request in flight");
   }
   return RankRunner(group, problem, plan, std::move(model), options).run();
 }

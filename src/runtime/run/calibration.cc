@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "heddle/graph/model.h"
 #include "inputs.h"

@@ -1,5 +1,4 @@
 // Times a plan beside engines that run the whole model alone.
-#include <algorithm>
 #include <array>
 #include <utility>
 

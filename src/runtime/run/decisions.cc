@@ -283,9 +283,9 @@ Result<DecisionRule> parse_decision(std::string_view text) {
   } else if (kind && value.empty() && *kind != DecisionKind::kThreshold) {
     return DecisionRule{*kind, 0, *kind == DecisionKind::kDetections ? kUsualScore : 0.0};
   }
-  return Error(Code::kInvalidInput, "decision " + quote_text(text) +
-                                        ": expected argmax, argmax:AXIS, threshold:VALUE, boxes, detections, "
-                                        "detections:SCORE, ctc, ctc:BLANK, values or none");
+  return invalid_input("decision " + quote_text(text) +
+                       ": expected argmax, argmax:AXIS, threshold:VALUE, boxes, detections, "
+                       "detections:SCORE, ctc, ctc:BLANK, values or none");
 }
 
 void compare_decisions(const DecisionRule& rule, const TensorView& actual, const TensorView& expected,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "heddle/base/file.h"
@@ -33,7 +32,7 @@ constexpr std::array<NpyType, 12> kTypes = {{{"b1", DType::kBool},
 
 constexpr const char* kUnreadable = "not a readable .npy file";
 
-Error bad_npy(const std::string& what) { return Error(Code::kInvalidInput, what).with_context(kUnreadable); }
+Error bad_npy(const std::string& what) { return invalid_input(what).with_context(kUnreadable); }
 
 // The header is one Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }. JSON has
 // other quotes, brackets and words, and no comma before a closing bracket.
@@ -64,9 +63,8 @@ Result<DType> dtype_of(std::string_view code) {
     const bool little_endian = code.size() == 3 && (code[0] == '<' || code[0] == '|' || code[0] == '=');
     if (little_endian && type.code == code.substr(1)) return type.dtype;
   }
-  return Error(Code::kInvalidInput,
-               "element type '" + std::string(code.substr(0, 40)) +
-                   "' is not supported; use little-endian numbers or bool, for example '<f4'");
+  return invalid_input("element type '" + std::string(code.substr(0, 40)) +
+                       "' is not supported; use little-endian numbers or bool, for example '<f4'");
 }
 
 Result<Header> read_header(std::string_view text) {
@@ -78,23 +76,19 @@ Result<Header> read_header(std::string_view text) {
   HEDDLE_ASSIGN_OR_RETURN(const JsonCursor shape, cursor.at("shape"));
   HEDDLE_ASSIGN_OR_RETURN(const std::string code, descr.as_string());
   HEDDLE_ASSIGN_OR_RETURN(const bool fortran, order.as_bool());
-  if (fortran)
-    return Error(Code::kInvalidInput,
-                 "the array is in Fortran order; save numpy.ascontiguousarray(a) instead");
+  if (fortran) return invalid_input("the array is in Fortran order; save numpy.ascontiguousarray(a) instead");
   Header header;
   HEDDLE_ASSIGN_OR_RETURN(header.dtype, dtype_of(code));
   HEDDLE_ASSIGN_OR_RETURN(header.shape, shape.as_ints(0, INT64_MAX));
   if (header.shape.size() > kMaxDimensions)
-    return Error(Code::kInvalidInput, "more than " + std::to_string(kMaxDimensions) + " dimensions");
+    return invalid_input("more than " + std::to_string(kMaxDimensions) + " dimensions");
   return header;
 }
 
 constexpr int64_t kMaxPixels = int64_t{1} << 28;
 constexpr std::array kMeans = {0.485F, 0.456F, 0.406F}, kDeviations = {0.229F, 0.224F, 0.225F};
 
-Error bad_picture(const std::string& what) {
-  return Error(Code::kInvalidInput, "not a readable PPM picture: " + what);
-}
+Error bad_picture(const std::string& what) { return invalid_input("not a readable PPM picture: " + what); }
 
 struct Picture {
   int64_t width = 0, height = 0;
@@ -202,7 +196,7 @@ Result<TensorValue> read_npy(const std::string& path) {
 
 Result<TensorValue> parse_image_ppm(std::string_view content, const Shape& shape) {
   if (shape.size() != 4 || shape[1] != 3 || shape[0] < 1 || shape[2] < 1 || shape[3] < 1) {
-    return Error(Code::kInvalidInput, "a picture feeds inputs of shape Nx3xHxW, not " + shape_text(shape));
+    return invalid_input("a picture feeds inputs of shape Nx3xHxW, not " + shape_text(shape));
   }
   HEDDLE_ASSIGN_OR_RETURN(const Picture picture, parse_header(content));
   HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(DType::kF32, shape));

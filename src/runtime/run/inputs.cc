@@ -53,19 +53,19 @@ Result<TensorValue> read_onnx_file(const std::string& path) {
 Result<TensorValue> read_input(const std::string& path, const Tensor& tensor) {
   if (path.ends_with(".ppm")) {
     if (tensor.dtype != DType::kF32)
-      return Error(Code::kInvalidInput, std::string("a picture feeds f32 inputs only, '") + tensor.name +
-                                            "' is " + dtype_name(tensor.dtype));
+      return invalid_input(std::string("a picture feeds f32 inputs only, '") + tensor.name + "' is " +
+                           dtype_name(tensor.dtype));
     return read_image_ppm(path, tensor.shape);
   }
   const bool is_onnx = path.ends_with(".pb");
   if (!is_onnx && !path.ends_with(".npy"))
-    return Error(Code::kInvalidInput,
-                 path + ": inputs come from .npy or .pb files or .ppm pictures; the name must end so");
+    return invalid_input(path +
+                         ": inputs come from .npy or .pb files or .ppm pictures; the name must end so");
   HEDDLE_ASSIGN_OR_RETURN(TensorValue value, is_onnx ? read_onnx_file(path) : read_npy(path));
   if (value.dtype != tensor.dtype || value.shape != tensor.shape) {
-    return Error(Code::kInvalidInput, path + ": input '" + tensor.name + "' is " + dtype_name(tensor.dtype) +
-                                          " " + shape_text(tensor.shape) + ", the file holds " +
-                                          dtype_name(value.dtype) + " " + shape_text(value.shape));
+    return invalid_input(path + ": input '" + tensor.name + "' is " + dtype_name(tensor.dtype) + " " +
+                         shape_text(tensor.shape) + ", the file holds " + dtype_name(value.dtype) + " " +
+                         shape_text(value.shape));
   }
   return value;
 }
@@ -108,8 +108,8 @@ Result<std::vector<TensorValue>> make_inputs(const Graph& graph, const InputOpti
   for (const auto& [name, path] : options.files) {
     const bool only = name.empty() && names.size() == 1;
     if (only || std::find(names.begin(), names.end(), name) != names.end()) continue;
-    return Error(Code::kInvalidInput, "there is no input '" + name + "'; the model has " + join_names(names) +
-                                          did_you_mean(name, names));
+    return invalid_input("there is no input '" + name + "'; the model has " + join_names(names) +
+                         did_you_mean(name, names));
   }
   std::vector<TensorValue> values;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -168,7 +168,7 @@ Result<std::vector<TensorValue>> file_outputs(const Model& model, std::vector<Te
 Status check_outputs(std::span<const TensorView> outputs, std::span<const TensorValue> expected, double rtol,
                      double atol, OutputCheck& check) {
   if (outputs.size() != expected.size())
-    return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
+    return internal_error("the plan's graph and the model differ in their outputs");
   if (!check.verified) check.verified = check.outputs_equal = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorDifference difference = compare_tensors(outputs[i], expected[i].view(), rtol, atol);

@@ -89,9 +89,8 @@ Status check_decisions(const Graph& graph, const DecisionRules& rules) {
   for (const TensorId t : graph.outputs()) names.push_back(graph.tensor(t).name);
   for (const auto& [name, rule] : rules) {
     if (std::find(names.begin(), names.end(), name) == names.end())
-      return Error(Code::kInvalidInput, "a decision is given for the output " + quote_text(name) +
-                                            did_you_mean(name, names) + "; the model has " +
-                                            join_names(names));
+      return invalid_input("a decision is given for the output " + quote_text(name) +
+                           did_you_mean(name, names) + "; the model has " + join_names(names));
   }
   return {};
 }

@@ -12,18 +12,16 @@ Result<std::unique_ptr<Executor>> open_for_rounds(const Problem& problem, const 
                                                   const RoundOptions& options,
                                                   std::span<const TensorValue> inputs) {
   if (!model)
-    return Error(Code::kInvalidInput,
-                 "timing a plan in turns needs a real model; this plan's graph has none behind it");
+    return invalid_input("timing a plan in turns needs a real model; this plan's graph has none behind it");
   if (options.rounds < 1)
-    return Error(Code::kInvalidInput,
-                 "timing in turns needs at least one round, not " + std::to_string(options.rounds));
+    return invalid_input("timing in turns needs at least one round, not " + std::to_string(options.rounds));
   ExecutorOptions create;
   create.in_flight = problem.objective == Objective::kThroughput ? options.in_flight : 1;
   create.deadline = options.deadline;
   HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(problem, plan, std::move(model), create));
   if (!executor->moves_data())
-    return Error(Code::kInvalidInput,
-                 "emulated devices take the plan's own times: give a cluster whose devices are all real");
+    return invalid_input(
+        "emulated devices take the plan's own times: give a cluster whose devices are all real");
   give_inputs(*executor, inputs);
   return executor;
 }

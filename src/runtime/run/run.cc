@@ -205,7 +205,7 @@ class Runner {
 Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
                            const RunOptions& options) {
   if (options.repeats < 1 || options.warmups < 0 || options.in_flight < 1) {
-    return Error(Code::kInvalidInput, "a run needs at least 1 repeat, 0 warm-ups and 1 request in flight");
+    return invalid_input("a run needs at least 1 repeat, 0 warm-ups and 1 request in flight");
   }
   return Runner(problem, plan, std::move(model), options).run();
 }

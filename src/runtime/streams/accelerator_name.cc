@@ -37,11 +37,10 @@ Result<AcceleratorName> parse_accelerator_name(std::string_view text) {
            name.last <= name.of;
   }
   if (good) return name;
-  return Error(
-      Code::kInvalidInput,
+  return invalid_input(
       "'" + std::string(text) +
-          "' is no accelerator of libtorch; expected 'cuda:0', or 'cuda:0/0-2/8' for parts 0 and 1 of "
-          "8 ('cpu' and 'cpu/0-2/8' for one that is made up on the host)");
+      "' is no accelerator of libtorch; expected 'cuda:0', or 'cuda:0/0-2/8' for parts 0 and 1 of "
+      "8 ('cpu' and 'cpu/0-2/8' for one that is made up on the host)");
 }
 
 std::string accelerator_name(const AcceleratorName& name) {

@@ -152,7 +152,7 @@ class HostStream final : public DeviceStream {
     return {};
   }
   Result<std::unique_ptr<DeviceGraph>> end_capture() override {
-    if (!capture_) return Error(Code::kInternal, "a capture is ended that was not begun");
+    if (!capture_) return internal_error("a capture is ended that was not begun");
     return std::unique_ptr<DeviceGraph>(std::move(capture_));
   }
   Status launch(DeviceGraph& graph) override {
@@ -170,7 +170,7 @@ class HostStream final : public DeviceStream {
  private:
   Status no_capture(const char* what) const {
     if (!capture_) return {};
-    return Error(Code::kInternal, std::string("a stream cannot ") + what + " while it captures a graph");
+    return internal_error(std::string("a stream cannot ") + what + " while it captures a graph");
   }
   void post(std::function<void()> work) {
     device_->under_way.fetch_add(1, std::memory_order_acq_rel);
@@ -230,9 +230,9 @@ class HostRuntime final : public StreamRuntime {
     auto memory = limit > 0 && used + bytes > limit ? nullptr : aligned(bytes);
     if (!memory) {
       state_->used_bytes.fetch_sub(bytes, std::memory_order_acq_rel);
-      return Error(Code::kInfeasible, "device '" + properties_.name + "' has no " + format_bytes(bytes) +
-                                          " of memory left: " + format_bytes(used) + " of " +
-                                          format_bytes(limit) + " are taken");
+      return infeasible("device '" + properties_.name + "' has no " + format_bytes(bytes) +
+                        " of memory left: " + format_bytes(used) + " of " + format_bytes(limit) +
+                        " are taken");
     }
     // The memory counts as used until its last holder releases it.
     std::byte* address = memory.get();
@@ -242,12 +242,12 @@ class HostRuntime final : public StreamRuntime {
   }
   Result<std::shared_ptr<std::byte[]>> allocate_pinned(int64_t bytes) override {
     auto memory = aligned(bytes);
-    if (!memory) return Error(Code::kInfeasible, "the host has no " + format_bytes(bytes) + " of memory");
+    if (!memory) return infeasible("the host has no " + format_bytes(bytes) + " of memory");
     return memory;
   }
   Result<std::byte*> mapped_address(std::byte* pinned) const override {
     if (properties_.mapped_memory) return pinned;
-    return Error(Code::kUnsupported, "device '" + properties_.name + "' cannot read host memory in place");
+    return unsupported("device '" + properties_.name + "' cannot read host memory in place");
   }
   bool reaches(const StreamRuntime& other) const override {
     return peers_ && other.properties().family == kHostFamily;

@@ -29,10 +29,9 @@ Status check_cores(std::span<const int> cores, const std::string& device) {
   if (sched_getaffinity(getpid(), sizeof mask, &mask) != 0) return {};
   for (int core : cores) {
     if (core >= 0 && core < CPU_SETSIZE && CPU_ISSET(core, &mask)) continue;
-    return Error(
-        Code::kInvalidInput,
+    return invalid_input(
         "device '" + device + "' needs core " + std::to_string(core) +
-            ", which this process may not use; change the cluster's core set or the process's affinity");
+        ", which this process may not use; change the cluster's core set or the process's affinity");
   }
   return {};
 }

@@ -16,11 +16,11 @@ auto run_guarded(Work&& work) -> decltype(work()) {
   try {
     return std::forward<Work>(work)();
   } catch (const std::bad_alloc&) {
-    return Error(Code::kInfeasible, "out of memory");
+    return infeasible("out of memory");
   } catch (const std::exception& e) {
-    return Error(Code::kInternal, std::string("an unexpected exception: ") + e.what());
+    return internal_error(std::string("an unexpected exception: ") + e.what());
   } catch (...) {
-    return Error(Code::kInternal, "an unexpected exception of an unknown type");
+    return internal_error("an unexpected exception of an unknown type");
   }
 }
 

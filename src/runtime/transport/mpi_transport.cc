@@ -113,14 +113,13 @@ class MpiTransport final : public Transport {
   Status open() {
     int ready = 0;
     MPI_Initialized(&ready);
-    if (ready != 0) return Error(Code::kInternal, "MPI is already initialised");
+    if (ready != 0) return internal_error("MPI is already initialised");
     int given = MPI_THREAD_SINGLE;
     HEDDLE_RETURN_IF_ERROR(
         mpi_status(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread"));
     open_ = true;
     if (given < MPI_THREAD_FUNNELED)
-      return Error(
-          Code::kUnsupported,
+      return unsupported(
           "this MPI library cannot be used by a program with threads (MPI_THREAD_FUNNELED is needed)");
     // Messages of the plan and alarms have separate communicators, so that their tags cannot collide.
     for (MPI_Comm* comm : {&plan_, &alarms_, &raw_}) {
@@ -267,7 +266,7 @@ class MpiTransport final : public Transport {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    return Error(Code::kIo, std::string(what) + ": " + std::string(text, static_cast<size_t>(length)));
+    return io_error(std::string(what) + ": " + std::string(text, static_cast<size_t>(length)));
   }
 
   size_t piece_bytes(int peer) const { return peers_[static_cast<size_t>(peer)].bytes; }
@@ -419,10 +418,10 @@ Result<std::unique_ptr<Transport>> make_mpi_transport() {
 #else
 
 Result<std::unique_ptr<Transport>> make_mpi_transport() {
-  return Error(Code::kUnsupported,
-               "mpirun started this program, but Heddle was built without MPI; install libopenmpi-dev and "
-               "openmpi-bin, "
-               "configure and build again, or start it without mpirun");
+  return unsupported(
+      "mpirun started this program, but Heddle was built without MPI; install libopenmpi-dev and "
+      "openmpi-bin, "
+      "configure and build again, or start it without mpirun");
 }
 
 #endif

@@ -63,7 +63,7 @@ Status RankGroup::send_text(int to, const std::string& text) {
 Result<std::string> RankGroup::receive_text(int from) {
   uint64_t size = 0;
   HEDDLE_RETURN_IF_ERROR(receive(from, std::as_writable_bytes(std::span(&size, 1))));
-  if (size > kLongestText) return Error(Code::kInternal, "another rank sent a text of impossible length");
+  if (size > kLongestText) return internal_error("another rank sent a text of impossible length");
   std::string text(static_cast<size_t>(size), '\0');
   if (size > 0) HEDDLE_RETURN_IF_ERROR(receive(from, std::as_writable_bytes(std::span(text))));
   return text;

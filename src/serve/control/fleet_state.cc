@@ -210,8 +210,8 @@ void FleetState::look() {
     for (size_t f = 1; f < static_cast<size_t>(Outcome::kInvalid); ++f) reading.arrived += s.requests[f];
     goodput.push_back(std::move(reading));
   }
-  const auto judgement = trial_.look(now_s(), goodput);
-  if (judgement.verdict != Judgement::Verdict::kOpen) conclude(judgement);
+  const auto trial = trial_.look(now_s(), goodput);
+  if (trial.verdict != TrialResult::Verdict::kOpen) conclude(trial);
   if (options_.drift.share > 0) look_for_drift();
   save();
 }
@@ -268,22 +268,19 @@ void FleetState::follow(std::vector<Drift> drifts) {
 }
 
 // A trial has its verdict.
-void FleetState::conclude(const Judgement& judgement) {
+void FleetState::conclude(const TrialResult& trial) {
   char parts[120];
   std::snprintf(parts, sizeof parts, "%.2f %% of %llu requests in time, %.2f %% with the old plan",
-                100 * judgement.after, static_cast<unsigned long long>(judgement.requests),
-                100 * judgement.before);
-  const Json figures = {{"in_time_before", judgement.before},
-                        {"in_time_after", judgement.after},
-                        {"requests", judgement.requests}};
+                100 * trial.after, static_cast<unsigned long long>(trial.requests), 100 * trial.before);
+  const Json figures = {
+      {"in_time_before", trial.before}, {"in_time_after", trial.after}, {"requests", trial.requests}};
   const auto causes = std::exchange(causes_, {});
-  if (judgement.verdict == Judgement::Verdict::kKept) {
+  if (trial.verdict == TrialResult::Verdict::kKept) {
     drift_.kept(causes);
-    const bool compared = judgement.before > 0 || judgement.after > 0;
+    const bool compared = trial.before > 0 || trial.after > 0;
     return log_.add(
         PlanEvent::kKept,
-        "the new plan stays, " + judgement.why + (compared ? std::string(": ") + parts : std::string()),
-        figures);
+        "the new plan stays, " + trial.why + (compared ? std::string(": ") + parts : std::string()), figures);
   }
   const auto status = put_to_work(std::move(*back_));
   drift_.refused(causes, now_s());

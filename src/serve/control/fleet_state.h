@@ -76,7 +76,7 @@ class FleetState {
   // Of the plan that has just been put to work. `back`: where its trial may lead back to.
   void begin_trial(std::optional<Served> back, std::vector<Drift> causes);
   void follow(std::vector<Drift> drifts);
-  void conclude(const Judgement& judgement);
+  void conclude(const TrialResult& trial);
   void look_for_drift();
 
   InferService& service_;

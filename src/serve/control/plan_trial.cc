@@ -19,15 +19,15 @@ PlanTrial::Interval PlanTrial::between(const Sample& from, const Sample& to) {
   return out;
 }
 
-void PlanTrial::plan_began(double now_s, bool judge, double settle_s) {
+void PlanTrial::plan_began(double now_s, bool compare, double settle_s) {
   // Of a plan that had not settled itself there is nothing to hold the new one against.
   before_ = samples_.size() > 1 ? between(samples_.front(), samples_.back()) : Interval();
   samples_.clear();
   settled_s_ = now_s + settle_s;
-  open_ = judge && options_.window_s > 0;
+  open_ = compare && options_.window_s > 0;
 }
 
-Judgement PlanTrial::look(double now_s, std::span<const GoodputReading> models) {
+TrialResult PlanTrial::look(double now_s, std::span<const GoodputReading> models) {
   if (now_s < settled_s_) return {};
   Sample sample;
   sample.at_s = now_s;
@@ -41,23 +41,23 @@ Judgement PlanTrial::look(double now_s, std::span<const GoodputReading> models) 
   if (samples_.size() > 2) samples_.erase(samples_.begin() + 1);
   const Interval now = between(samples_.front(), samples_.back());
   if (now.seconds < options_.window_s) return {};
-  Judgement out;
+  TrialResult out;
   if (before_.arrived() < options_.least_requests) {
-    out.verdict = Judgement::Verdict::kKept;
+    out.verdict = TrialResult::Verdict::kKept;
     out.why = "the plan before it had too few requests to compare with";
   } else if (now.arrived() < options_.least_requests) {
     if (now.seconds < options_.window_s * options_.longest) return {};
-    out.verdict = Judgement::Verdict::kKept;
+    out.verdict = TrialResult::Verdict::kKept;
     out.why = "too few requests came to tell";
   } else {
-    out = judge(now);
+    out = compare(now);
   }
   out.requests = now.arrived();
   open_ = false;
   return out;
 }
 
-Judgement PlanTrial::judge(const Interval& now) const {
+TrialResult PlanTrial::compare(const Interval& now) const {
   uint64_t arrived = 0, arrived_before = 0, in_time = 0;
   double in_time_as_before = 0;
   for (const auto& [name, after] : now.models) {
@@ -69,8 +69,8 @@ Judgement PlanTrial::judge(const Interval& now) const {
     in_time_as_before += static_cast<double>(after.arrived) * static_cast<double>(old->second.in_time) /
                          static_cast<double>(old->second.arrived);
   }
-  Judgement out;
-  out.verdict = Judgement::Verdict::kKept;
+  TrialResult out;
+  out.verdict = TrialResult::Verdict::kKept;
   if (arrived == 0) {
     out.why = "no model had requests before and after";
     return out;
@@ -83,7 +83,7 @@ Judgement PlanTrial::judge(const Interval& now) const {
              (1 + options_.growth) * static_cast<double>(arrived_before) / before_.seconds) {
     out.why = "more requests arrive than before";
   } else {
-    out.verdict = Judgement::Verdict::kWorse;
+    out.verdict = TrialResult::Verdict::kWorse;
   }
   return out;
 }

@@ -18,7 +18,7 @@ struct GoodputReading {
   uint64_t arrived = 0, in_time = 0;
 };
 
-struct Judgement {
+struct TrialResult {
   enum class Verdict { kOpen, kKept, kWorse };
   Verdict verdict = Verdict::kOpen;  // open: no trial, or no verdict yet
   // Part of the requests that were in time, for models that had requests before and after; before: with the
@@ -35,11 +35,11 @@ class PlanTrial {
  public:
   explicit PlanTrial(const TrialOptions& options) : options_(options) {}
 
-  // Another plan is in use. `judge`: compare it with the plan before it.
-  void plan_began(double now_s, bool judge, double settle_s);
+  // Another plan is in use. `compare`: with the plan before it, in a trial.
+  void plan_began(double now_s, bool compare, double settle_s);
   bool open() const { return open_; }
   // Times and counters never go back. A verdict ends the trial and is returned once.
-  Judgement look(double now_s, std::span<const GoodputReading> models);
+  TrialResult look(double now_s, std::span<const GoodputReading> models);
 
  private:
   struct Count {
@@ -56,7 +56,7 @@ class PlanTrial {
     uint64_t arrived() const;
   };
   static Interval between(const Sample& from, const Sample& to);
-  Judgement judge(const Interval& now) const;
+  TrialResult compare(const Interval& now) const;
 
   const TrialOptions options_;
   std::deque<Sample> samples_;  // of the current plan, settled; the last window

@@ -30,15 +30,15 @@ Status LoadConnection::open(const LoadTarget& target) {
   hints.ai_flags = AI_NUMERICSERV;
   const auto port = std::to_string(target.port);
   if (const int e = ::getaddrinfo(target.host.c_str(), port.c_str(), &hints, &found); e != 0)
-    return Error(Code::kInvalidInput, "the host '" + target.host + "' is not known: " + ::gai_strerror(e));
+    return invalid_input("the host '" + target.host + "' is not known: " + ::gai_strerror(e));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
   socket_.open(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket_.fd() < 0)
-    return Error(Code::kIo, std::string("no more connections can be opened: ") + std::strerror(errno));
+    return io_error(std::string("no more connections can be opened: ") + std::strerror(errno));
   const int on = 1;
   ::setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(socket_.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS)
-    return Error(Code::kIo, "cannot connect to " + target.host + ":" + port + ": " + std::strerror(errno));
+    return io_error("cannot connect to " + target.host + ":" + port + ": " + std::strerror(errno));
   if (target.tls) HEDDLE_RETURN_IF_ERROR(socket_.connect_tls(*target.tls, target.host));
   return {};
 }
@@ -96,8 +96,9 @@ std::string request_head(const LoadTarget& target, const std::string& method, co
 }
 
 std::string error_text(const Result<Json>& json) {
-  const bool told = json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
-  return told ? (*json)["error"].get<std::string>() : "";
+  const bool has_error =
+      json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
+  return has_error ? (*json)["error"].get<std::string>() : "";
 }
 
 namespace {
@@ -116,13 +117,13 @@ Result<HttpAnswer> try_ask(const LoadTarget& target, const std::string& method, 
     if (step == LoadConnection::Step::kDone) return HttpAnswer{connection.status(), connection.body()};
     if (step == LoadConnection::Step::kBroken) {
       const bool closed = connection.sent_any() && !target.tls;
-      return Error(Code::kIo, !connection.why().empty() ? connection.why()
-                              : closed ? "the connection was closed without an answer of HTTP; if the server "
-                                         "expects https, connect to https://HOST:PORT"
-                                       : "no server answers there; start one with `heddle serve`");
+      return io_error(!connection.why().empty() ? connection.why()
+                      : closed ? "the connection was closed without an answer of HTTP; if the server "
+                                 "expects https, connect to https://HOST:PORT"
+                               : "no server answers there; start one with `heddle serve`");
     }
     const TimeNs left = until - live_now();
-    if (left <= 0) return Error(Code::kIo, "no answer came in time");
+    if (left <= 0) return io_error("no answer came in time");
     pollfd p = {connection.fd(),
                 static_cast<short>(step == LoadConnection::Step::kWantsRead ? POLLIN : POLLOUT), 0};
     ::poll(&p, 1, static_cast<int>(left / 1'000'000) + 1);

@@ -17,7 +17,7 @@ constexpr double kAskSeconds = 30;
 // and of an input of any size `payload_bytes`. Gives the bytes.
 Result<int64_t> make_up(OfferedInput& input, size_t payload_bytes, Random& random, std::string& tensors) {
   const auto bad = [&input](const std::string& what) {
-    return Error(Code::kInvalidInput, "input '" + input.name + "' " + what);
+    return invalid_input("input '" + input.name + "' " + what);
   };
   const auto dtype = dtype_from_protocol(input.datatype);
   if (!dtype) return bad("has the type '" + input.datatype + "', of which no values can be made up");
@@ -71,9 +71,8 @@ Result<OfferedModel> at_shapes(OfferedModel offered, const NamedShapes& shapes) 
         std::equal(wanted.begin(), wanted.end(), input.shape.begin(), input.shape.end(),
                    [](int64_t size, int64_t offered) { return offered < 0 || offered == size; });
     if (!fits)
-      return Error(Code::kInvalidInput, "input '" + input.name + "' is offered in the shape " +
-                                            shape_text(input.shape) + ", which " + shape_text(wanted) +
-                                            " is not of");
+      return invalid_input("input '" + input.name + "' is offered in the shape " + shape_text(input.shape) +
+                           ", which " + shape_text(wanted) + " is not of");
     input.shape = wanted;
   }
   return offered;
@@ -149,10 +148,9 @@ Result<std::vector<ModelUnderLoad>> load_models(const LoadTarget& target, std::s
   HEDDLE_ASSIGN_OR_RETURN(auto offer, target.grpc ? grpc_offer(target, only) : http_offer(target, only));
   for (const auto& wanted : only)
     if (std::find(offer.names.begin(), offer.names.end(), wanted) == offer.names.end())
-      return Error(Code::kNotFound, "the server has no model '" + wanted + "'" +
-                                        did_you_mean(wanted, offer.names) + "; it has " +
-                                        join_names(offer.names, 40));
-  if (offer.models.empty()) return Error(Code::kInvalidInput, "the server has no model loaded");
+      return not_found("the server has no model '" + wanted + "'" + did_you_mean(wanted, offer.names) +
+                       "; it has " + join_names(offer.names, 40));
+  if (offer.models.empty()) return invalid_input("the server has no model loaded");
   std::vector<ModelUnderLoad> models;
   Random random = random_stream(content.seed, 0x10ad);
   for (auto& offered : offer.models) {

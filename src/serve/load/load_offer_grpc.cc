@@ -1,11 +1,9 @@
 // What a server offers, asked by gRPC: models by the repository's index, their inputs by their metadata, and
 // what the plan promises by the parameters of their configuration.
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 
 #include "heddle/base/json.h"
-#include "heddle/base/units.h"
 #include "load_offer.h"
 #include "open_inference.grpc.pb.h"
 #include "protocol/grpc_ends.h"
@@ -34,9 +32,9 @@ class Asker {
                        std::to_string(target_.port) + " " + name;
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
-      return Error(Code::kIo, "no gRPC server answers there (" + status.error_message() +
-                                  "); expected the port that `heddle serve` prints behind grpc://" +
-                                  (target_.tls ? "" : ", or grpcs:// where it encrypts"))
+      return io_error("no gRPC server answers there (" + status.error_message() +
+                      "); expected the port that `heddle serve` prints behind grpc://" +
+                      (target_.tls ? "" : ", or grpcs:// where it encrypts"))
           .with_context(where);
     return Error(status.error_code() == grpc::StatusCode::NOT_FOUND ? Code::kNotFound : Code::kInvalidInput,
                  status.error_message())
@@ -69,8 +67,8 @@ class Asker {
     const double value =
         it == config.parameters().end() ? -1 : std::strtod(it->second.string_value().c_str(), nullptr);
     if (!(value >= 0 && value <= 1e15))
-      return Error(Code::kInvalidInput, "model '" + name + "': its configuration has no parameter '" +
-                                            parameter + "', by which `heddle serve` tells what it plans");
+      return invalid_input("model '" + name + "': its configuration has no parameter '" + parameter +
+                           "', by which `heddle serve` tells what it plans");
     return value;
   }
 

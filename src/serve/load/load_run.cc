@@ -111,14 +111,13 @@ void LoadRun::settle(size_t i, int status, const std::string& message, TimeNs at
 Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
                             std::span<const Arrival> arrivals, const LoadOptions& options) {
   if (!(options.timeout_s > 0) || options.max_connections == 0)
-    return Error(Code::kInvalidInput, "a load needs a timeout above 0 and at least one connection");
+    return invalid_input("a load needs a timeout above 0 and at least one connection");
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].model >= models.size() || arrivals[i].at < 0 ||
         (i > 0 && arrivals[i].at < arrivals[i - 1].at))
-      return Error(Code::kInvalidInput, "arrival " + std::to_string(i) +
-                                            ": its model does not exist, or the arrivals are not sorted");
-  if (target.grpc && !options.standbys.empty())
-    return Error(Code::kInvalidInput, "standbys are for loads by HTTP");
+      return invalid_input("arrival " + std::to_string(i) +
+                           ": its model does not exist, or the arrivals are not sorted");
+  if (target.grpc && !options.standbys.empty()) return invalid_input("standbys are for loads by HTTP");
   const auto load = (target.grpc ? grpc_load : http_load)(target, models, arrivals, options);
   return load->run();
 }

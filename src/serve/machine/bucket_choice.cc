@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/errors.h"
 #include "heddle/fleet/size_buckets.h"
 #include "heddle/graph/varying_model.h"
 

@@ -1,19 +1,16 @@
 #include "fleet_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "heddle/cluster/variants.h"
 
 namespace heddle {
 namespace {
 
-std::string number(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g", v);
-  return text;
-}
+std::string number(double v) { return fmt::format("{:.2g}", v); }
 
 }  // namespace
 

@@ -24,8 +24,8 @@ Result<std::vector<TensorInfo>> tensor_infos(const Graph& graph, std::span<const
   for (const auto id : distinct(tensors)) {
     const auto& t = graph.tensor(id);
     if (protocol_name(t.dtype) == nullptr)
-      return Error(Code::kUnsupported, std::string(what) + " '" + t.name + "' is of type " +
-                                           dtype_name(t.dtype) + ", which the protocol does not have");
+      return unsupported(std::string(what) + " '" + t.name + "' is of type " + dtype_name(t.dtype) +
+                         ", which the protocol does not have");
     const auto bytes = tensor_bytes(t.dtype, t.shape);
     infos.push_back({t.name, t.dtype, t.shape, bytes.value_or(0)});
   }
@@ -58,8 +58,8 @@ Result<ServedModel> describe(const ModelSource& source, const Model& model) {
   HEDDLE_ASSIGN_OR_RETURN(served.outputs, tensor_infos(graph, graph.outputs(), "the output"));
   for (const auto id : graph.outputs())
     if (!graph.tensor(id).producer.valid())
-      return Error(Code::kUnsupported, source.path + ": the output '" + graph.tensor(id).name +
-                                           "' is an input or a constant; nothing computes it");
+      return unsupported(source.path + ": the output '" + graph.tensor(id).name +
+                         "' is an input or a constant; nothing computes it");
   const auto index_of = [&](size_t output) {
     const auto& name = graph.tensor(graph.outputs()[output]).name;
     return std::ranges::find(served.outputs, name, &TensorInfo::name) - served.outputs.begin();

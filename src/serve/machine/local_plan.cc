@@ -151,8 +151,7 @@ Result<LocalPlan> plan_shared(Models models, const Times& times, const DeviceSet
   }
   d.num_servers = static_cast<uint32_t>(d.devices.size());
   // A device that no model wants (each has another target) is in no pool: the plan with it is not needed.
-  if (!check_deployment(d).ok())
-    return Error(Code::kInfeasible, "no arrangement in which all models share these devices");
+  if (!check_deployment(d).ok()) return infeasible("no arrangement in which all models share these devices");
   out.deployment = std::move(d);
   return out;
 }
@@ -256,8 +255,7 @@ std::vector<DeviceSet> ways_to_divide(std::span<const Device> devices, size_t mo
 
 Result<LocalPlan> plan_locally(Models models, const Times& times, std::span<const DeviceSet> ways,
                                const LocalServerOptions& options) {
-  if (ways.empty())
-    return Error(Code::kUnsupported, "this machine has no device that models can be served on");
+  if (ways.empty()) return unsupported("this machine has no device that models can be served on");
   std::vector<Candidate> candidates;
   std::optional<Error> refused;
   const auto add = [&](const char* how, Result<LocalPlan> plan) -> Status {

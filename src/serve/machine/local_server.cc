@@ -1,8 +1,9 @@
 #include "heddle/serve/local_server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -70,7 +71,7 @@ class Server final : public LocalServer {
     }
     jobs_changed_.notify_all();
     if (worker_.joinable()) worker_.join();
-    for (const auto& job : jobs_) job.done(Error(Code::kCancelled, "the server is stopping"));
+    for (const auto& job : jobs_) job.done(cancelled_error("the server is stopping"));
   }
 
   Status start(std::vector<ModelSource> sources) {
@@ -121,9 +122,9 @@ class Server final : public LocalServer {
     const auto it = entries_.find(model);
     if (it == entries_.end()) return unknown(model);
     if (options_.on_ranks != nullptr)
-      return Error(Code::kUnsupported, it->second.source.plan +
-                                           ": a plan on several ranks cannot be loaded or unloaded while "
-                                           "they serve; start the server again");
+      return unsupported(it->second.source.plan +
+                         ": a plan on several ranks cannot be loaded or unloaded while "
+                         "they serve; start the server again");
     if (!load && !it->second.loaded()) return {};
     Entry next;
     next.source = it->second.source;
@@ -146,9 +147,8 @@ class Server final : public LocalServer {
   Error unknown(const std::string& model) const {
     std::vector<std::string> names;
     for (const auto& [name, e] : entries_) names.push_back(name);
-    return Error(Code::kNotFound, "the repository has no model '" + model.substr(0, 128) + "'" +
-                                      did_you_mean(model.substr(0, 128), names) + "; it has " +
-                                      join_names(names, 40));
+    return not_found("the repository has no model '" + model.substr(0, 128) + "'" +
+                     did_you_mean(model.substr(0, 128), names) + "; it has " + join_names(names, 40));
   }
 
   Status choose_devices(const Cluster& cluster) {
@@ -161,14 +161,13 @@ class Server final : public LocalServer {
     }
     for (const auto& wanted : options_.devices)
       if (std::find(names.begin(), names.end(), wanted) == names.end())
-        return Error(Code::kInvalidInput, "no device is named '" + wanted + "'" +
-                                              did_you_mean(wanted, names) + "; this machine has " +
-                                              join_names(names, 40));
+        return invalid_input("no device is named '" + wanted + "'" + did_you_mean(wanted, names) +
+                             "; this machine has " + join_names(names, 40));
     ways_ = ways_to_divide(devices_, kMostWays);
     if (ways_.empty())
-      return Error(Code::kInvalidInput,
-                   "the devices do not divide the machine: expected core sets that cover all of the cores "
-                   "they name, each core once");
+      return invalid_input(
+          "the devices do not divide the machine: expected core sets that cover all of the cores "
+          "they name, each core once");
     return {};
   }
 
@@ -209,11 +208,10 @@ class Server final : public LocalServer {
     HEDDLE_ASSIGN_OR_RETURN(const OutputError cost, unsplit_error(model, type, samples, options_.decisions));
     const auto& budget = options_.variants.budget;
     entry.in_f32 = budget && !budget->allows(cost.agreement(), cost.mean());
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "%s: %.4g %% of decisions as in f32, mean error %.2g of the range, on %d samples",
-                  precision_name(type), 100 * cost.agreement(), cost.mean(), cost.samples);
-    entry.precision = std::string(entry.in_f32 ? "in f32, for the budget forbids " : "in ") + text;
+    entry.precision =
+        fmt::format("in {}{}: {:.4g} % of decisions as in f32, mean error {:.2g} of the range, on {} samples",
+                    entry.in_f32 ? "f32, for the budget forbids " : "", precision_name(type),
+                    100 * cost.agreement(), cost.mean(), cost.samples);
     return {};
   }
 
@@ -240,10 +238,9 @@ class Server final : public LocalServer {
     HEDDLE_ASSIGN_OR_RETURN(entry.model, prepare_model(entry.source, options));
     entry.model->served->precision = entry.precision;
     if (options_.choice == LocalChoice::kRate && entry.model->buckets.size() > 1)
-      return Error(Code::kInvalidInput,
-                   entry.source.name +
-                       ": a plan for the rate gives each model devices of its own, and buckets "
-                       "share theirs; plan for goodput, or serve one bucket");
+      return invalid_input(entry.source.name +
+                           ": a plan for the rate gives each model devices of its own, and buckets "
+                           "share theirs; plan for goodput, or serve one bucket");
     entry.reason.clear();
     return {};
   }
@@ -342,7 +339,7 @@ class Server final : public LocalServer {
       full = jobs_.size() >= kMostJobs;
       if (!full) jobs_.push_back(std::move(job));
     }
-    if (full) return job.done(Error(Code::kCancelled, "too many loads and unloads wait; try again later"));
+    if (full) return job.done(cancelled_error("too many loads and unloads wait; try again later"));
     jobs_changed_.notify_one();
   }
 

@@ -34,22 +34,20 @@ Result<Device> MachineDevices::take(const DeviceWish& wish) {
   std::vector<std::string> names;
   for (const auto& d : cluster_->devices()) names.push_back(d.name);
   if (!whole)
-    return Error(Code::kInvalidInput, "class '" + wish.device_class + "' names the device '" + wish.name +
-                                          "'" + did_you_mean(wish.name, names) + "; this machine has " +
-                                          join_names(names, 40));
+    return invalid_input("class '" + wish.device_class + "' names the device '" + wish.name + "'" +
+                         did_you_mean(wish.name, names) + "; this machine has " + join_names(names, 40));
   for (const int core : whole->cores) {
     const auto& [name, of] = owner_.emplace(core, std::pair(whole->name, wish.device_class)).first->second;
     if (name != whole->name || of != wish.device_class)
-      return Error(Code::kInvalidInput, "devices '" + name + "' of class '" + of + "' and '" + whole->name +
-                                            "' of class '" + wish.device_class + "' share core " +
-                                            std::to_string(core) + "; a core can be in one device of a plan");
+      return invalid_input("devices '" + name + "' of class '" + of + "' and '" + whole->name +
+                           "' of class '" + wish.device_class + "' share core " + std::to_string(core) +
+                           "; a core can be in one device of a plan");
   }
   if (wish.share <= 1) return *whole;
   if (most_shares(*whole) < wish.share || wish.part >= wish.share)
-    return Error(Code::kInvalidInput, "device '" + whole->name + "' of class '" + wish.device_class +
-                                          "' has " + parts_text(*whole) + " and cannot be split so, 1/" +
-                                          std::to_string(wish.share) +
-                                          " among others; profile with fewer --share-levels");
+    return invalid_input("device '" + whole->name + "' of class '" + wish.device_class + "' has " +
+                         parts_text(*whole) + " and cannot be split so, 1/" + std::to_string(wish.share) +
+                         " among others; profile with fewer --share-levels");
   return device_part(*whole, wish.part, wish.share);
 }
 

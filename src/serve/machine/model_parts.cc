@@ -1,7 +1,5 @@
 #include "model_parts.h"
 
-#include <algorithm>
-
 namespace heddle {
 
 std::vector<OpId> ops_of_blocks(const FleetModelFile& file, int block_from, int block_to) {
@@ -30,18 +28,18 @@ Result<std::shared_ptr<const LocalModel>> ModelParts::load(const std::string& na
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const LocalModel> model, load_local_model(source, sizes));
   const auto& one = *model->sizes.at(1);
   if (one.file_hash() != file.hash)
-    return Error(Code::kInvalidInput, file.path +
-                                          ": is another file than the one that was profiled; run `heddle "
-                                          "fleet profile` again");
+    return invalid_input(file.path +
+                         ": is another file than the one that was profiled; run `heddle "
+                         "fleet profile` again");
   const auto ops = one.graph()->num_ops();
   if (ops != file.block_of.size())
-    return Error(Code::kInvalidInput,
-                 file.path + ": has " + std::to_string(ops) + " ops, and the fleet file puts " +
-                     std::to_string(file.block_of.size()) + " into blocks; run `heddle fleet profile` again");
+    return invalid_input(file.path + ": has " + std::to_string(ops) + " ops, and the fleet file puts " +
+                         std::to_string(file.block_of.size()) +
+                         " into blocks; run `heddle fleet profile` again");
   if (static_cast<int>(model->sizes.size()) < max_batch)
-    return Error(Code::kInvalidInput, "the plan runs batches of " + std::to_string(max_batch) +
-                                          ", and the model has no dimension for a batch; plan for batch 1 "
-                                          "(profile with --batches 1)");
+    return invalid_input("the plan runs batches of " + std::to_string(max_batch) +
+                         ", and the model has no dimension for a batch; plan for batch 1 "
+                         "(profile with --batches 1)");
   models_.push_back({file, max_batch, model});
   return model;
 }

@@ -1,11 +1,8 @@
 #include "own_shapes.h"
 
-#include <algorithm>
-
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "split_check.h"
 
 namespace heddle {
@@ -14,7 +11,7 @@ namespace {
 Result<size_t> place_of(const std::string& name, const std::vector<TensorInfo>& infos) {
   for (size_t i = 0; i < infos.size(); ++i)
     if (infos[i].name == name) return i;
-  return Error(Code::kInternal, "the tensor " + quote_text(name) + " is not one that is served");
+  return internal_error("the tensor " + quote_text(name) + " is not one that is served");
 }
 
 std::vector<DType> types_of(const std::vector<TensorInfo>& infos) {
@@ -57,7 +54,7 @@ Result<std::vector<Shape>> output_rows(const OpenModel& open, const ServedModel&
   }
   HEDDLE_ASSIGN_OR_RETURN(auto found, open.model->output_shapes(shapes));
   if (found.size() != open.outputs.size())
-    return Error(Code::kInternal, "the model has other outputs than those that are served");
+    return internal_error("the model has other outputs than those that are served");
   std::vector<Shape> rows(served.outputs.size());
   // Those without an output of the file hold true shapes, whose size never varies.
   for (size_t o = 0; o < rows.size(); ++o) rows[o] = served.outputs[o].row;
@@ -67,7 +64,7 @@ Result<std::vector<Shape>> output_rows(const OpenModel& open, const ServedModel&
     if (!open.batched) continue;
     // What the engine cannot tell ahead has been seen: the trial with several rows gave an output for each.
     if (row.empty() || (row.front() >= 0 && row.front() != 1))
-      return Error(Code::kInvalidInput, "an output has no row for each row of the inputs");
+      return invalid_input("an output has no row for each row of the inputs");
     row.erase(row.begin());
   }
   return rows;
@@ -119,15 +116,7 @@ Result<double> OwnShapeRunner::measure(const ServedBucket& bucket, double second
   row.output_shapes = &bucket.outputs;
   LiveRequest* const batch[] = {&row};
   HEDDLE_RETURN_IF_ERROR(run(batch));  // the first run of a shape compiles for it
-  std::vector<double> times;
-  const TimeNs begin = live_now();
-  do {
-    if (deadline.should_stop()) return Error(Code::kCancelled, "stopped while measuring");
-    const TimeNs start = live_now();
-    HEDDLE_RETURN_IF_ERROR(run(batch));
-    times.push_back(us_from_ns(live_now() - start));
-  } while (times.size() < 3 || seconds_from_ns(live_now() - begin) < seconds);
-  return std::max(median_us(times), 1e-3);
+  return median_run_us(seconds, deadline, [&] { return run(batch); });
 }
 
 }  // namespace heddle

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/backend.h"
@@ -24,13 +23,13 @@ Result<FleetModelFile> file_of(const worker::ModelFile& from, const worker::Role
     file.shapes[name] = Shape(dimensions.sizes().begin(), dimensions.sizes().end());
   for (const uint32_t block : from.block_of()) {
     if (block >= static_cast<uint32_t>(kMaxBlocks))
-      return Error(Code::kInvalidInput, "block " + std::to_string(block) + " of model '" + from.name() + "'");
+      return invalid_input("block " + std::to_string(block) + " of model '" + from.name() + "'");
     file.block_of.push_back(static_cast<int>(block));
   }
   if (role.block_from() >= role.block_to() || role.block_to() > static_cast<uint32_t>(kMaxBlocks) ||
       from.max_batch() < 1 || from.max_batch() > static_cast<uint32_t>(kMaxFleetBatch) || role.share() < 1 ||
       role.share() > static_cast<uint32_t>(kMaxShare) || !(role.slowdown() <= 1e6))
-    return Error(Code::kInvalidInput, "the part's blocks, batch, share or slowdown are out of range");
+    return invalid_input("the part's blocks, batch, share or slowdown are out of range");
   return file;
 }
 
@@ -127,17 +126,16 @@ Result<std::string> PartDevices::name_of(Plan& plan, const worker::Role& role) c
   const auto named = options_.names.find(role.device_class());
   if (named == options_.names.end()) {
     if (!role.device_name().empty()) return role.device_name();
-    return Error(Code::kInvalidInput, "class '" + role.device_class() +
-                                          "' names no devices: give the worker --devices " +
-                                          role.device_class() + "=cpu0, or the fleet file \"devices\"");
+    return invalid_input("class '" + role.device_class() + "' names no devices: give the worker --devices " +
+                         role.device_class() + "=cpu0, or the fleet file \"devices\"");
   }
   auto& whole = plan.whole[role.device_class()];
   auto at = std::find(whole.begin(), whole.end(), role.whole_device());
   if (at == whole.end()) at = whole.insert(whole.end(), role.whole_device());
   const auto index = static_cast<size_t>(at - whole.begin());
   if (index >= named->second.size())
-    return Error(Code::kInvalidInput, "this worker has " + counted(named->second.size(), "device") +
-                                          " of class '" + role.device_class() + "'");
+    return invalid_input("this worker has " + counted(named->second.size(), "device") + " of class '" +
+                         role.device_class() + "'");
   return named->second[index];
 }
 
@@ -145,7 +143,7 @@ Result<PartRole> PartDevices::load_role(Plan& plan, const worker::Role& role, co
   const auto& models = load.models();
   const auto model =
       std::find_if(models.begin(), models.end(), [&role](const auto& m) { return m.name() == role.model(); });
-  if (model == models.end()) return Error(Code::kInvalidInput, "the server did not say which file it is");
+  if (model == models.end()) return invalid_input("the server did not say which file it is");
   auto out = std::make_shared<PartContent>();
   HEDDLE_ASSIGN_OR_RETURN(out->file, file_of(*model, role, options_.models));
   out->block_to = static_cast<int>(role.block_to());
@@ -167,7 +165,7 @@ Result<PartRole> PartDevices::load_role(Plan& plan, const worker::Role& role, co
   try {
     if (!known) known = std::make_shared<PartDevice>(std::move(part));
   } catch (const std::system_error& e) {
-    return Error(Code::kIo, std::string("no more threads can be started: ") + e.what());
+    return io_error(std::string("no more threads can be started: ") + e.what());
   }
   return PartRole{std::move(out), known};
 }

@@ -7,8 +7,8 @@ namespace heddle {
 namespace {
 
 Error wrong_size(const std::string& what, size_t is, size_t expected) {
-  return Error(Code::kInvalidInput,
-               what + " has " + std::to_string(is) + " bytes, the model expects " + std::to_string(expected));
+  return invalid_input(what + " has " + std::to_string(is) + " bytes, the model expects " +
+                       std::to_string(expected));
 }
 
 size_t row_bytes(const TensorInfo& info) { return static_cast<size_t>(info.row_bytes); }
@@ -76,7 +76,7 @@ Result<std::vector<PartRow>> rows_from_sections(const LocalModel& model, uint32_
     const bool input = s.kind == MapSection::Kind::kInput;
     const auto& infos = input ? model.served.inputs : model.served.outputs;
     if (s.row >= rows || (!feature && s.index >= infos.size()))
-      return Error(Code::kInvalidInput, "the feature map has rows or tensors that the model does not have");
+      return invalid_input("the feature map has rows or tensors that the model does not have");
     auto& row = out[s.row];
     if (feature) {
       row.features.emplace_back(s.index, s.bytes);  // its reader checks the size

@@ -3,10 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "heddle/base/ids.h"
+#include "heddle/base/status.h"
+#include "heddle/cluster/cluster.h"
+#include "heddle/cost/cost.h"
+#include "heddle/graph/model.h"
+#include "heddle/plan/builder.h"
+#include "heddle/plan/plan.h"
+#include "heddle/plan/problem.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
@@ -16,6 +27,63 @@
 
 namespace heddle {
 namespace {
+
+// What the executor needs for one batch size.
+struct SizedPlan {
+  Problem problem;
+  Plan plan;
+  std::shared_ptr<const Model> model;  // null: no device of the plan needs one
+};
+
+// One op that stands for all of them.
+Result<std::shared_ptr<const Graph>> one_op_graph(const std::string& name, const Graph& graph,
+                                                  std::span<const OpId> ops, const SegmentModel& cut) {
+  const auto like = [&graph](TensorId id) {
+    const auto& t = graph.tensor(id);
+    Tensor copy;
+    copy.name = t.name;
+    copy.dtype = t.dtype;
+    copy.shape = t.shape;
+    copy.bytes = t.bytes;
+    return copy;
+  };
+  GraphBuilder builder(name);
+  Op op;
+  op.name = name;
+  op.type = "part";
+  op.members.assign(ops.begin(), ops.end());
+  for (const auto id : cut.inputs) op.inputs.push_back(builder.add_input(like(id)));
+  if (const auto bytes = graph.param_bytes(ops); bytes > 0)
+    op.params.push_back(builder.add_param({.name = "parameters", .bytes = bytes}));
+  std::vector<Tensor> outputs;
+  for (const auto id : cut.outputs) outputs.push_back(like(id));
+  const auto id = builder.add_op(std::move(op), std::move(outputs));
+  const auto made = builder.outputs_of(id);
+  for (const auto output : std::vector<TensorId>(made.begin(), made.end())) builder.add_output(output);
+  return builder.build();
+}
+
+// `ops` of the model's graph, ascending; `cut` is model->cut(ops), whose tensors become the graph's inputs
+// and outputs, in that order.
+Result<SizedPlan> one_device_plan(const std::string& name, std::shared_ptr<const Model> model,
+                                  std::span<const OpId> ops, const SegmentModel& cut, const Device& device) {
+  SizedPlan out;
+  HEDDLE_ASSIGN_OR_RETURN(out.problem.graph, one_op_graph(name, *model->graph(), ops, cut));
+  ClusterBuilder builder(device.name);
+  Device here = device;
+  here.variant_of.clear();  // it is alone here
+  here.host = builder.add_host({.name = "host", .memory_bytes = 0});
+  builder.add_device(std::move(here));
+  HEDDLE_ASSIGN_OR_RETURN(out.problem.cluster, builder.build());
+  auto costs = std::make_shared<CostTable>(1, 1);
+  costs->set(OpId(0), DeviceId(0), {.us = 1, .origin = Origin::kEstimated});  // nothing is chosen by it
+  out.problem.costs = std::move(costs);
+  HEDDLE_ASSIGN_OR_RETURN(out.plan,
+                          build_plan(out.problem, Assignment{.device = {DeviceId(0)}, .order = {OpId(0)}}));
+  out.plan.segments.front().name = name;
+  out.model = std::move(model);
+  return out;
+}
 
 // A row among others may be summed in another order than alone.
 constexpr double kRowRtol = 1e-3, kRowAtol = 1e-4;
@@ -63,7 +131,7 @@ Status PlanRunner::add_part_tensors(const SegmentModel& cut, std::span<const OpI
     auto t = row_tensor(graph, id, 1, served.inputs);
     t.crosses = graph.tensor(id).producer.valid();
     if (!t.crosses && t.places.empty())
-      return Error(Code::kInternal, "the input '" + t.name + "' is not one of the model's");
+      return internal_error("the input '" + t.name + "' is not one of the model's");
     inputs_.push_back(std::move(t));
   }
   const std::set<OpId> own(ops.begin(), ops.end());
@@ -86,13 +154,12 @@ Status PlanRunner::add_part_size(int size, std::span<const OpId> ops, const Devi
   const auto check = [&](std::span<const TensorId> ids, std::span<const RowTensor> tensors) -> Status {
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids.size() != tensors.size() || ids[i] != tensors[i].id)
-        return Error(Code::kUnsupported,
-                     "at batch " + std::to_string(size) +
-                         " the model has other tensors than at batch 1; plan for batch 1");
+        return unsupported("at batch " + std::to_string(size) +
+                           " the model has other tensors than at batch 1; plan for batch 1");
       if (size > 1 && !has_rows(base.tensor(ids[i]), model->graph()->tensor(ids[i]), size))
-        return Error(Code::kUnsupported, "the tensor '" + tensors[i].name +
-                                             "' crosses a cut and its first dimension is not that of the "
-                                             "batch; cut elsewhere, or plan for batch 1");
+        return unsupported("the tensor '" + tensors[i].name +
+                           "' crosses a cut and its first dimension is not that of the "
+                           "batch; cut elsewhere, or plan for batch 1");
     }
     return {};
   };
@@ -150,7 +217,7 @@ Status PlanRunner::run(int slot, std::span<LiveRequest* const> batch) {
 Status PlanRunner::compute(int slot, std::span<LiveRequest* const> batch) {
   const auto it = sizes_.lower_bound(static_cast<int>(batch.size()));
   if (it == sizes_.end())
-    return Error(Code::kInternal, "a batch of " + std::to_string(batch.size()) + " is larger than planned");
+    return internal_error("a batch of " + std::to_string(batch.size()) + " is larger than planned");
   auto& executor = *it->second;
   gather(executor, slot, batch);
   HEDDLE_RETURN_IF_ERROR(executor.run_slot(slot));
@@ -207,11 +274,23 @@ Status PlanRunner::check_row(const TensorRow& row) const {
     const bool there = tensor.crosses ? feature != nullptr && feature->size() == tensor.kept_bytes()
                                       : row.inputs[tensor.places.front()] != nullptr;
     if (!there)
-      return Error(Code::kInternal, "the tensor '" + tensor.name +
-                                        "' did not come with the row, or not in its size of " +
-                                        std::to_string(tensor.kept_bytes()) + " bytes");
+      return internal_error("the tensor '" + tensor.name +
+                            "' did not come with the row, or not in its size of " +
+                            std::to_string(tensor.kept_bytes()) + " bytes");
   }
   return {};
+}
+
+Result<double> median_run_us(double seconds, const Deadline& deadline, const std::function<Status()>& run) {
+  std::vector<double> times;
+  const TimeNs begin = live_now();
+  do {
+    if (deadline.should_stop()) return cancelled_error("stopped while measuring");
+    const TimeNs start = live_now();
+    HEDDLE_RETURN_IF_ERROR(run());
+    times.push_back(us_from_ns(live_now() - start));
+  } while (times.size() < 3 || seconds_from_ns(live_now() - begin) < seconds);
+  return std::max(median_us(times), 1e-3);
 }
 
 Result<std::vector<double>> PlanRunner::measure(double seconds, const Deadline& deadline) {
@@ -219,16 +298,10 @@ Result<std::vector<double>> PlanRunner::measure(double seconds, const Deadline& 
   std::vector<double> us;
   for (auto& [size, executor] : sizes_) {
     HEDDLE_RETURN_IF_ERROR(executor->run_slot(0));  // the first run allocates
-    std::vector<double> times;
-    const int64_t begin = live_now();
-    do {
-      if (deadline.should_stop()) return Error(Code::kCancelled, "stopped while measuring");
-      const int64_t start = live_now();
-      HEDDLE_RETURN_IF_ERROR(executor->run_slot(0));
-      times.push_back(static_cast<double>(live_now() - start) / 1e3);
-    } while (times.size() < 3 || static_cast<double>(live_now() - begin) < seconds * 1e9);
-    // A batch between two sizes runs at the larger one.
-    us.resize(static_cast<size_t>(size), std::max(median_us(times), 1e-3));
+    HEDDLE_ASSIGN_OR_RETURN(const double median, median_run_us(seconds, deadline, [&executor = executor] {
+                              return executor->run_slot(0);
+                            }));
+    us.resize(static_cast<size_t>(size), median);  // a batch between two sizes runs at the larger one
   }
   return us;
 }

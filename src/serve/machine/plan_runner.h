@@ -3,6 +3,7 @@
 // parts stays with the row.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,7 +14,6 @@
 #include "heddle/runtime/executor.h"
 #include "heddle/serve/live_plane.h"
 #include "local_model.h"
-#include "one_device_plan.h"
 
 namespace heddle {
 
@@ -84,6 +84,9 @@ class PlanRunner final : public DeviceRunner {
   std::vector<RowTensor> inputs_, outputs_;  // as the executors have them
   std::map<int, std::shared_ptr<Executor>> sizes_;
 };
+
+// The median time of `run`, of about `seconds` of runs and at least 3, in us.
+Result<double> median_run_us(double seconds, const Deadline& deadline, const std::function<Status()>& run);
 
 // One slot of the runner for the data plane.
 std::shared_ptr<DeviceRunner> slot_runner(std::shared_ptr<PlanRunner> runner, int slot);

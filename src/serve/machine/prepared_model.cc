@@ -1,7 +1,8 @@
 #include "prepared_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "bucket_choice.h"
@@ -46,7 +47,7 @@ class Preparation {
   Result<BucketedShapes> choose() {
     if (!is_varying()) return BucketedShapes{};
     HEDDLE_ASSIGN_OR_RETURN(auto choice, known_buckets(source_));
-    // Narrower types are judged, and times measured, without batches.
+    // The error of narrower types and all times are measured without batches.
     const auto alone = [&](const NamedShapes& shapes) {
       auto source = at(shapes);
       source.settings.max_batch = 1;
@@ -174,9 +175,8 @@ class Preparation {
     }
     for (const auto& [name, value] : varying_.pad)
       if (std::ranges::find(names, name) == names.end())
-        return Error(Code::kInvalidInput, "a pad value names the input '" + name + "'" +
-                                              did_you_mean(name, names) + "; the inputs of " + source_.name +
-                                              " are " + join_names(names));
+        return invalid_input("a pad value names the input '" + name + "'" + did_you_mean(name, names) +
+                             "; the inputs of " + source_.name + " are " + join_names(names));
     return {};
   }
 
@@ -191,9 +191,9 @@ class Preparation {
       for (size_t o = 0; o < rows.size(); ++o)
         for (size_t d = 0; d < rows[o].size(); ++d)
           if (rows[o][d] >= 0 && rows[o][d] != bucket.outputs[o][d])
-            return Error(Code::kInternal, "the shape of '" + served_.outputs[o].name + "' at " + bucket.name +
-                                              " is " + shape_text(bucket.outputs[o]) + ", and " +
-                                              shape_text(rows[o]) + " where dimensions stay open");
+            return internal_error("the shape of '" + served_.outputs[o].name + "' at " + bucket.name +
+                                  " is " + shape_text(bucket.outputs[o]) + ", and " + shape_text(rows[o]) +
+                                  " where dimensions stay open");
     }
     return {};
   }
@@ -258,13 +258,9 @@ class Preparation {
       return false;
     }
     const bool right = worst.largest <= varying_.padding_limit;
-    char text[160];
-    std::snprintf(text, sizeof text, "padding changes outputs by at most %.2g of the largest", worst.largest);
-    how_ = text;
-    if (worst.decisions > 0 && worst.largest > 0) {
-      std::snprintf(text, sizeof text, " and %.4g %% of decisions", 100 * (1 - worst.agreement));
-      how_ += text;
-    }
+    how_ = fmt::format("padding changes outputs by at most {:.2g} of the largest", worst.largest);
+    if (worst.decisions > 0 && worst.largest > 0)
+      how_ += fmt::format(" and {:.4g} % of decisions", 100 * (1 - worst.agreement));
     how_ += right ? ": smaller inputs are padded" : ": not padded";
     if (right) shapes_.smaller = SmallerRuns::kPadded;
     return right;
@@ -339,8 +335,8 @@ class Preparation {
     return {};
   }
 
-  // The outputs' shapes of expected requests, so that none of them waits for that. What the model does not take
-  // is told to those who ask.
+  // The outputs' shapes of expected requests, so that none of them waits for that. A request that the
+  // model does not take gets its error when it comes.
   void infer_expected() const {
     if (shapes_.smaller == SmallerRuns::kRefused) return;
     for (const auto& request : choice_.requests) {
@@ -376,7 +372,7 @@ class Preparation {
            ": a request takes " + format_us(expected) + " on average and " + format_us(worst) +
            " in the largest";
     if (choice_.padding > 0 && shapes_.smaller == SmallerRuns::kPadded)
-      note += ", " + format_percent(choice_.padding) + " of the expected inputs is padding";
+      note += fmt::format(", {:.3g} % of the expected inputs is padding", 100 * choice_.padding);
     note += "; " + how_;
     const auto& of_batch = out_.buckets.front().model->served.note;
     if (!of_batch.empty() && !at_own()) note += "; " + of_batch;
@@ -384,12 +380,6 @@ class Preparation {
   }
 
   static constexpr double kLeastShare = 1e-4;  // of a bucket's weight in the plan, also if none is expected
-
-  static std::string format_percent(double share) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g %%", 100 * share);
-    return text;
-  }
 
   ModelSource source_;
   const PrepareOptions& options_;

@@ -1,7 +1,8 @@
 #include "served_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <thread>
 
@@ -33,9 +34,8 @@ Status check_one_host(const PlanFile& file) {
   }
   if (hosts.size() <= 1) return {};
   const auto count = std::to_string(hosts.size());
-  return Error(Code::kUnsupported, "the plan computes on " + count +
-                                       " hosts; start a rank on each: mpirun -n " + count +
-                                       " heddle serve, or plan for the devices of one host (--devices)");
+  return unsupported("the plan computes on " + count + " hosts; start a rank on each: mpirun -n " + count +
+                     " heddle serve, or plan for the devices of one host (--devices)");
 }
 
 std::vector<std::set<DeviceId>> devices_of_lanes(const Plan& plan) {
@@ -162,7 +162,7 @@ Result<SlotTimes> measure_slots(PlanRunner& runner, const LocalModel& local,
         }
       });
   }
-  if (options.deadline.should_stop()) return Error(Code::kCancelled, "stopped while measuring");
+  if (options.deadline.should_stop()) return cancelled_error("stopped while measuring");
   SlotTimes times;
   size_t all = 0;
   for (size_t s = 0; s < n; ++s) {
@@ -277,16 +277,14 @@ Status verify_outputs(PlanRunner& runner, LocalModel& local, const PlanFile& fil
   const bool narrow = type != Precision::kF32;
   const bool differs = narrow ? !PrecisionError{type, errors.plan, errors.unsplit}.explained()
                               : errors.worst.largest > kMostSplitDifference;
-  char text[96];
-  std::snprintf(text, sizeof text, "%.2g", errors.worst.largest);
-  const std::string largest = std::string(" by at most ") + text + " of the largest";
-  std::snprintf(text, sizeof text, "%s: mean error %.2g of the range, on a random request",
-                precision_name(type), errors.plan.mean());
+  const auto largest = fmt::format(" by at most {:.2g} of the largest", errors.worst.largest);
+  const auto rounding = fmt::format("{}: mean error {:.2g} of the range, on a random request",
+                                    precision_name(type), errors.plan.mean());
   if (differs)
     return Error(Code::kVerificationFailed,
                  "the plan's outputs differ from the unsplit model's" +
-                     (narrow ? std::string(", more than rounding explains: ") + text : largest + " output"));
-  if (narrow) local.served.precision = std::string("in ") + text;
+                     (narrow ? ", more than rounding explains: " + rounding : largest + " output"));
+  if (narrow) local.served.precision = "in " + rounding;
   auto& note = local.served.note;
   note = "by a plan of " + file.planner +
          (narrow ? "" : ": outputs differ from the unsplit model's" + largest + ", on a random request") +
@@ -343,8 +341,8 @@ Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanO
                                                  : open_plan_here(source, options.in_flight, control));
   const auto& file = opened.file;
   if (const auto name = served_name(file.problem); name != source.name)
-    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
-                                          source.name + "' is served; start another server for it");
+    return invalid_input(source.plan + ": is a plan for '" + name + "' now, and '" + source.name +
+                         "' is served; start another server for it");
   std::shared_ptr<LocalModel> local;
   if (opened.model && computes(file)) {
     HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, opened.model));

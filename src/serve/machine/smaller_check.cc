@@ -4,7 +4,6 @@
 
 #include "heddle/runtime/output_error.h"
 #include "heddle/runtime/padding.h"
-#include "heddle/runtime/run.h"
 #include "split_check.h"
 
 namespace heddle {

@@ -18,7 +18,7 @@ Status run_batch(DeviceRunner& runner, std::span<LiveRequest* const> batch) {
     if (fault_or_throw_at(FaultPoint::kRan)) return fault_error();
     return status;
   } catch (const std::exception& e) {
-    return Error(Code::kInternal, std::string("the device failed: ") + e.what());
+    return internal_error(std::string("the device failed: ") + e.what());
   }
 }
 

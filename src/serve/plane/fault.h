@@ -70,6 +70,6 @@ inline bool fault_or_throw_at(FaultPoint point) {
   return internal::g_fault_point.load(std::memory_order_relaxed) == static_cast<int>(point) &&
          internal::pass_fault(point, true);
 }
-inline Error fault_error() { return Error(Code::kInternal, "a fault that a test has set"); }
+inline Error fault_error() { return internal_error("a fault that a test has set"); }
 
 }  // namespace heddle

@@ -44,8 +44,8 @@ Plane::~Plane() {
 
 Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
   if (runners.size() != deployment_.devices.size())
-    return Error(Code::kInternal, std::to_string(runners.size()) + " runners for " +
-                                      std::to_string(deployment_.devices.size()) + " virtual devices");
+    return internal_error(std::to_string(runners.size()) + " runners for " +
+                          std::to_string(deployment_.devices.size()) + " virtual devices");
   devices_.resize(runners.size());
   try {
     for (size_t v = 0; v < runners.size(); ++v) {
@@ -56,7 +56,7 @@ Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
     }
     clock_ = Thread([this] { keep_time(); });
   } catch (const std::system_error& e) {
-    return Error(Code::kIo, std::string("no more threads can be started: ") + e.what());
+    return io_error(std::string("no more threads can be started: ") + e.what());
   }
   return {};
 }
@@ -353,8 +353,7 @@ Result<std::unique_ptr<LivePlane>> LivePlane::create_remote(Deployment deploymen
   HEDDLE_RETURN_IF_ERROR(check_deployment(deployment));
   for (const auto& p : deployment.pipelines)
     if (options.scheduler == SchedulerKind::kReactive && p.partitions.size() > 1)
-      return Error(
-          Code::kUnsupported,
+      return unsupported(
           "the scheduler 'reactive' forms batches anew in every pool, and feature maps go from worker "
           "to worker by batch; use reservation or busy-until");
   auto plane = std::make_unique<Plane>(std::move(deployment), options, true);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 
 #include "heddle/base/sync.h"
 #include "heddle/fleet/data_plane_time.h"

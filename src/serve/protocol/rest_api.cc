@@ -232,4 +232,10 @@ void answer_rest(InferService& service, const HttpHead& head, HttpBody body, Htt
                                  "; expected v2, v2/health, v2/models, v2/repository or v2/status"));
 }
 
+Result<std::unique_ptr<HttpServer>> start_rest(InferService& service) {
+  return HttpServer::start({}, [&service](const HttpHead& head, HttpBody body, HttpReply reply) {
+    answer_rest(service, head, std::move(body), std::move(reply));
+  });
+}
+
 }  // namespace heddle

@@ -67,17 +67,6 @@ std::optional<int64_t> size_from(std::string_view text) {
   return size && *size >= 1 && *size <= kMostSize ? size : std::nullopt;
 }
 
-std::vector<std::string> split_at(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == at)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
 // "1,3,48,{160,320}" to the sizes of each dimension; nothing where it is no such text.
 std::optional<SizeLists> size_lists(const std::string& text) {
   SizeLists lists;

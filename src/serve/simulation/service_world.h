@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "heddle/fleet/fleet_plan.h"
 #include "heddle/serve/fleet_control.h"

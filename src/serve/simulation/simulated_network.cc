@@ -488,7 +488,7 @@ Result<std::unique_ptr<WorkerListener>> SimulatedNetwork::listen(const std::stri
   const int at = port == 0 ? 1 : port;
   const auto address = host + ":" + std::to_string(at);
   auto& listening = listening_[address];
-  if (listening) return Error(Code::kIo, "cannot listen on " + address + ": another process listens there");
+  if (listening) return io_error("cannot listen on " + address + ": another process listens there");
   listening = std::make_shared<Listening>();
   listening->process = Simulation::current().process();
   listening->called = &called;

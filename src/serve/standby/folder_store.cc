@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/numbers.h"
 #include "shared_store.h"
@@ -55,7 +54,7 @@ class FolderStore final : public SharedStore {
   Result<std::optional<uint64_t>> set(const std::string& key, const std::string& value,
                                       uint64_t revision) override {
     const FolderLock lock(folder_ + "/lock");
-    if (!lock.locked()) return Error(Code::kIo, folder_ + "/lock: cannot be locked: " + std::strerror(errno));
+    if (!lock.locked()) return io_error(folder_ + "/lock: cannot be locked: " + std::strerror(errno));
     HEDDLE_ASSIGN_OR_RETURN(const Entry now, get(key));
     if (now.revision != revision) return std::optional<uint64_t>();
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(path_of(key), std::to_string(revision + 1) + "\n" + value));
@@ -71,12 +70,12 @@ class FolderStore final : public SharedStore {
 
 Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return Error(Code::kIo, path + ": cannot make this folder: " + std::strerror(errno));
+    return io_error(path + ": cannot make this folder: " + std::strerror(errno));
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     return invalid_input(path + ": expected a folder for the server's state");
   if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0)
-    return Error(Code::kIo, path + ": cannot write into this folder: " + std::strerror(errno));
+    return io_error(path + ": cannot write into this folder: " + std::strerror(errno));
   return std::shared_ptr<SharedStore>(std::make_shared<FolderStore>(path));
 }
 

@@ -20,7 +20,7 @@ Result<LeaseText> lease_from(const SharedStore::Entry& entry) {
   if (entry.revision == 0) return lease;
   HEDDLE_ASSIGN_OR_RETURN(const Json json, parse_json(entry.value));
   if (!json.is_object() || !json.contains("term") || !json["term"].is_number_unsigned())
-    return Error(Code::kInvalidInput, "the lease of the servers' store has no term");
+    return invalid_input("the lease of the servers' store has no term");
   lease.term = json["term"].get<uint64_t>();
   lease.name = json.value("name", std::string());
   lease.released = json.value("released", false);
@@ -91,14 +91,14 @@ Result<bool> Leadership::step() {
 
 Status Leadership::wait(const CancelToken& cancel,
                         const std::function<void(const std::string& leader)>& waits) {
-  std::string told;
+  std::string reported;
   for (bool first = true;; first = false) {
     const auto leads = step();
     if (!leads.ok() && first) return leads.error();
     if (leads.ok() && *leads) return {};
     const std::string other = leader();
-    if (!other.empty() && other != told) waits(told = other);
-    if (cancel.cancelled()) return Error(Code::kCancelled, "cancelled while waiting as a standby");
+    if (!other.empty() && other != reported) waits(reported = other);
+    if (cancel.cancelled()) return cancelled_error("cancelled while waiting as a standby");
     sleep_ns(lease_ns_ / 4);
   }
 }

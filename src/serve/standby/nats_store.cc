@@ -9,8 +9,7 @@ namespace heddle {
 #ifndef HEDDLE_HAVE_NATS
 
 Result<std::shared_ptr<SharedStore>> nats_store(const std::string&, const std::string&) {
-  return Error(
-      Code::kUnsupported,
+  return unsupported(
       "this program was built without NATS's client; install libnats-dev and build it again, or keep "
       "the servers' state in a folder");
 }

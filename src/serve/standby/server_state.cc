@@ -1,6 +1,5 @@
 #include "server_state.h"
 
-#include "heddle/base/errors.h"
 #include "heddle/base/numbers.h"
 
 namespace heddle {
@@ -28,7 +27,7 @@ Status ServerState::save(uint64_t fleet_file_hash, const std::string& state) {
   const std::lock_guard lock(mutex_);
   HEDDLE_ASSIGN_OR_RETURN(const auto set,
                           store_->set(kStateKey, std::to_string(fleet_file_hash) + "\n" + state, revision_));
-  if (!set) return Error(Code::kCancelled, "another server has taken over");
+  if (!set) return cancelled_error("another server has taken over");
   revision_ = *set;
   return {};
 }

@@ -42,7 +42,7 @@ class StoredSuccession final : public Succession {
 
 Result<std::unique_ptr<Succession>> Succession::open(const SuccessionOptions& options) {
   if (!(options.lease_s >= .1 && options.lease_s <= 3600))
-    return Error(Code::kInvalidInput, "a lease takes 0.1 to 3600 s");
+    return invalid_input("a lease takes 0.1 to 3600 s");
   HEDDLE_ASSIGN_OR_RETURN(const auto store, open_shared_store(options.where));
   return std::unique_ptr<Succession>(std::make_unique<StoredSuccession>(store, options));
 }

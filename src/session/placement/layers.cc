@@ -3,7 +3,6 @@
 #include <cctype>
 #include <map>
 
-#include "heddle/base/errors.h"
 #include "heddle/session/placement.h"
 
 namespace heddle {

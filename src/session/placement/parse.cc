@@ -1,9 +1,7 @@
 // Readers of placements.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "heddle/base/errors.h"
 #include "heddle/base/json.h"

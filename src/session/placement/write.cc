@@ -1,9 +1,7 @@
 // Plans as placements of other tools.
 #include <algorithm>
 #include <map>
-#include <set>
 
-#include "heddle/base/errors.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/profiler.h"

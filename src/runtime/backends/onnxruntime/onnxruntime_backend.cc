@@ -108,7 +108,7 @@ Result<std::vector<TensorId>> tensors_of(const std::vector<SegmentTensor>& wante
     if (match[p] >= 0) tensors[static_cast<size_t>(match[p])] = ports[p];
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!tensors[i].valid())
-      return Error(Code::kInternal, "the cut does not have tensor '" + wanted[i].name + "' of the plan");
+      return internal_error("the cut does not have tensor '" + wanted[i].name + "' of the plan");
   return tensors;
 }
 

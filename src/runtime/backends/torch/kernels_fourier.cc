@@ -1,6 +1,5 @@
 // Discrete Fourier transforms as products with matrices of roots of unity, since not every libtorch has an
 // FFT. O(n^2) for an axis of length n.
-#include <cmath>
 #include <numbers>
 
 #include "kernel.h"

@@ -1,7 +1,5 @@
 // Ops that read or place elements by computed indices.
-#include <algorithm>
 #include <functional>
-#include <optional>
 
 #include "kernel.h"
 

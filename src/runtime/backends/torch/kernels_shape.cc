@@ -1,6 +1,5 @@
 // Ops that rearrange elements. Shapes are known when a segment is compiled, so most ops need only the
 // output's shape.
-#include <algorithm>
 #include <numeric>
 
 #include "kernel.h"

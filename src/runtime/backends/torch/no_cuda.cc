@@ -7,10 +7,9 @@ const char* where_ops_run() { return "on the CPU"; }
 GpuTopology cuda_topology() { return {}; }
 
 Result<std::shared_ptr<StreamRuntime>> open_cuda(const std::string& name) {
-  return Error(Code::kUnsupported,
-               "'" + name +
-                   "' needs a libtorch with CUDA, and CUDA's headers, when Heddle is built; this "
-                   "program has 'cpu' alone");
+  return unsupported("'" + name +
+                     "' needs a libtorch with CUDA, and CUDA's headers, when Heddle is built; this "
+                     "program has 'cpu' alone");
 }
 
 std::unique_ptr<CudaWorkspace> make_workspace(std::shared_ptr<StreamRuntime>, DeviceStream&) {
@@ -18,7 +17,7 @@ std::unique_ptr<CudaWorkspace> make_workspace(std::shared_ptr<StreamRuntime>, De
 }
 
 Status on_cuda_stream(int, DeviceStream&, const std::function<Status()>&) {
-  return Error(Code::kInternal, "CUDA is called by a program without it");
+  return internal_error("CUDA is called by a program without it");
 }
 
 }  // namespace heddle::torch_backend

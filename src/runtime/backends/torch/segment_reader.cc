@@ -40,9 +40,9 @@ Result<BodyOutput> output_of(const Parent& op, const Parent::OutputDescription& 
     output.stride = joined->m_stride;
   } else if (const auto* last = dynamic_cast<const Parent::BodyOutputDescription*>(&given);
              last != nullptr && last->m_iteration != -1) {
-    return Error(Code::kUnsupported, "op '" + op.get_friendly_name() + "' (" + op.get_type_name() +
-                                         ") cannot run on libtorch: it gives the result of iteration " +
-                                         std::to_string(last->m_iteration) + "; expected the last one's");
+    return unsupported("op '" + op.get_friendly_name() + "' (" + op.get_type_name() +
+                       ") cannot run on libtorch: it gives the result of iteration " +
+                       std::to_string(last->m_iteration) + "; expected the last one's");
   }
   return output;
 }
@@ -139,12 +139,11 @@ class SegmentReader {
                        : code == FloatCode::kE2M1 ? DType::kF4
                                                   : DType::kF8;
     if (!dtype || dtype_bits(*dtype) < 4) {
-      return Error(Code::kUnsupported, describe(node) + ": tensors of " +
-                                           output.get_element_type().get_type_name() +
-                                           " cannot be handed to libtorch");
+      return unsupported(describe(node) + ": tensors of " + output.get_element_type().get_type_name() +
+                         " cannot be handed to libtorch");
     }
     if (output.get_partial_shape().is_dynamic())
-      return Error(Code::kUnsupported, describe(node) + " has a tensor whose shape is not known");
+      return unsupported(describe(node) + " has a tensor whose shape is not known");
     const ov::Shape& shape = output.get_shape();
     return ValueType{*dtype, Shape(shape.begin(), shape.end()), code};
   }

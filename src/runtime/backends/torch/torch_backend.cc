@@ -97,7 +97,7 @@ class TorchSegment final : public CompiledSegment {
     try {
       return program_->run(s.inputs, s.outputs);
     } catch (const std::exception& e) {
-      return Error(Code::kUnsupported, std::string("libtorch failed at moving tensors: ") + e.what());
+      return unsupported(std::string("libtorch failed at moving tensors: ") + e.what());
     }
   }
 
@@ -146,7 +146,7 @@ class TorchDevice final : public RuntimeDevice {
         return program->pack_parameters(
             [&](int64_t bytes) { return accelerator_->runtime->allocate_pinned(bytes); });
       } catch (const std::exception& e) {
-        return Error(Code::kUnsupported, std::string("libtorch failed at compiling: ") + e.what());
+        return unsupported(std::string("libtorch failed at compiling: ") + e.what());
       }
     };
     if (!accelerator_) {
@@ -185,9 +185,9 @@ Result<std::unique_ptr<RuntimeDevice>> open_torch_device(const Device& device) {
   if (device.kind == DeviceKind::kCpu) {
     if (name.empty() || name == "cpu")
       return std::unique_ptr<RuntimeDevice>(std::make_unique<TorchDevice>(device, at::kCPU, nullptr));
-    return Error(Code::kUnsupported, "device '" + device.name + "' asks libtorch for '" + name +
-                                         "'; expected 'cpu' (or nothing), or for a device of the kind gpu "
-                                         "'cuda:0'");
+    return unsupported("device '" + device.name + "' asks libtorch for '" + name +
+                       "'; expected 'cpu' (or nothing), or for a device of the kind gpu "
+                       "'cuda:0'");
   }
   auto parsed = parse_accelerator_name(name);
   if (!parsed.ok()) return std::move(parsed).error().with_context("device '" + device.name + "'");
@@ -241,7 +241,7 @@ class TorchBackend final : public Backend {
     try {
       HEDDLE_ASSIGN_OR_RETURN(const auto program, TorchProgram::make(std::move(ops), at::Device(at::kCPU)));
     } catch (const std::exception& e) {
-      return Error(Code::kUnsupported, std::string("libtorch failed at compiling: ") + e.what());
+      return unsupported(std::string("libtorch failed at compiling: ") + e.what());
     }
     return {};
   }

@@ -156,17 +156,15 @@ Status TorchProgram::execute(const Step& step, Tensors& values) const {
   try {
     out = step.kernel(in);
   } catch (const c10::Error& e) {
-    return Error(Code::kUnsupported,
-                 "op '" + step.name + "': libtorch failed: " + e.what_without_backtrace());
+    return unsupported("op '" + step.name + "': libtorch failed: " + e.what_without_backtrace());
   } catch (const std::exception& e) {
-    return Error(Code::kUnsupported, "op '" + step.name + "': libtorch failed: " + text_of(e));
+    return unsupported("op '" + step.name + "': libtorch failed: " + text_of(e));
   }
   for (size_t i = 0; i < step.writes.size() && i < out.size(); ++i) {
     if (!out[i].defined()) continue;
     if (out[i].sizes() != at::IntArrayRef(step.types[i].shape)) {
-      return Error(Code::kInternal, "op '" + step.name +
-                                        "' made a tensor of another shape than the graph's " +
-                                        shape_text(step.types[i].shape));
+      return internal_error("op '" + step.name + "' made a tensor of another shape than the graph's " +
+                            shape_text(step.types[i].shape));
     }
     values[static_cast<size_t>(step.writes[i])] = settle(out[i], step.types[i], device_.is_cpu());
   }
@@ -197,7 +195,7 @@ Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const Ten
   HEDDLE_ASSIGN_OR_RETURN(const Tensors made, compute(std::move(given)));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].data == nullptr) continue;
-    if (!made[i].defined()) return Error(Code::kInternal, "a segment did not make one of its outputs");
+    if (!made[i].defined()) return internal_error("a segment did not make one of its outputs");
     from_carrier(made[i], output_types_[i].code, outputs[i], device_);
   }
   return {};

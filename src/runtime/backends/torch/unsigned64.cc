@@ -1,7 +1,6 @@
 #include "unsigned64.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <limits>
 

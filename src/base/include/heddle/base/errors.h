@@ -1,4 +1,4 @@
-// Shorter ways to make errors and to pass them on.
+// Contexts of errors, and settings that do not fit together.
 #pragma once
 
 #include <initializer_list>
@@ -8,8 +8,6 @@
 #include "heddle/base/status.h"
 
 namespace heddle {
-
-inline Error unsupported(std::string message) { return Error(Code::kUnsupported, std::move(message)); }
 
 // The same Result or Status; an error gets an outer context, e.g. the file's name.
 template <class Outcome>

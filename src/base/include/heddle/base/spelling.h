@@ -1,4 +1,4 @@
-// Words in messages: names of enum values, the nearest known name to a mistyped one, counts of things.
+// Words in messages and flags: names of enum values, the nearest known name to a mistyped one, counts of things, lists.
 #pragma once
 
 #include <algorithm>
@@ -30,6 +30,11 @@ std::string join_names(std::span<const std::string> names, size_t limit = 12);
 
 // "1 lane", "2 lanes"; "s" makes the plural.
 std::string counted(uint64_t count, const std::string& noun);
+
+// The parts between separators, empty ones among them; at least one.
+std::vector<std::string> split_at(std::string_view text, char separator);
+// "a,b,,c" to "a", "b" and "c".
+std::vector<std::string> split_list(std::string_view text);
 
 // Untrusted text for a message: quoted, control characters as \xNN, cut after `limit` bytes.
 std::string quote_text(std::string_view text, size_t limit = 60);

@@ -46,7 +46,14 @@ class [[nodiscard]] Error {
   std::vector<std::string> contexts_;
 };
 
+// An error of each code but kVerificationFailed, which few places make.
 inline Error invalid_input(std::string message) { return Error(Code::kInvalidInput, std::move(message)); }
+inline Error not_found(std::string message) { return Error(Code::kNotFound, std::move(message)); }
+inline Error unsupported(std::string message) { return Error(Code::kUnsupported, std::move(message)); }
+inline Error infeasible(std::string message) { return Error(Code::kInfeasible, std::move(message)); }
+inline Error cancelled_error(std::string message) { return Error(Code::kCancelled, std::move(message)); }
+inline Error io_error(std::string message) { return Error(Code::kIo, std::move(message)); }
+inline Error internal_error(std::string message) { return Error(Code::kInternal, std::move(message)); }
 
 // Either a T or an Error. value() of an error is a programming mistake and throws std::bad_variant_access.
 template <class T>

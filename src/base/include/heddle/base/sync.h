@@ -66,55 +66,50 @@ inline void sleep_ns(int64_t ns) {
   std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
 }
 
-class Mutex {
+namespace internal {
+
+template <class Real>
+class Lock {
  public:
   void lock() {
-    auto* s = internal::simulated;
-    if (s == nullptr) [[likely]]
-      return real_.lock();
-    s->pass();
-    while (!real_.try_lock()) s->wait(this, internal::kEver);
+    take([this] { real_.lock(); }, [this] { return real_.try_lock(); });
   }
   void unlock() {
     real_.unlock();
-    if (auto* s = internal::simulated) [[unlikely]]
-      s->wake(this, true);
+    wake();
   }
 
- private:
-  friend class Condition;
-  std::mutex real_;
+ protected:
+  template <class Take, class TryTake>
+  void take(const Take& real_lock, const TryTake& try_lock) {
+    auto* s = simulated;
+    if (s == nullptr) [[likely]]
+      return real_lock();
+    s->pass();
+    while (!try_lock()) s->wait(this, kEver);
+  }
+  void wake() {
+    if (auto* s = simulated) [[unlikely]]
+      s->wake(this, true);
+  }
+  Real real_;
 };
 
-class SharedMutex {
+}  // namespace internal
+
+class Mutex : public internal::Lock<std::mutex> {
+  friend class Condition;
+};
+
+class SharedMutex : public internal::Lock<std::shared_mutex> {
  public:
-  void lock() {
-    auto* s = internal::simulated;
-    if (s == nullptr) [[likely]]
-      return real_.lock();
-    s->pass();
-    while (!real_.try_lock()) s->wait(this, internal::kEver);
-  }
-  void unlock() {
-    real_.unlock();
-    if (auto* s = internal::simulated) [[unlikely]]
-      s->wake(this, true);
-  }
   void lock_shared() {
-    auto* s = internal::simulated;
-    if (s == nullptr) [[likely]]
-      return real_.lock_shared();
-    s->pass();
-    while (!real_.try_lock_shared()) s->wait(this, internal::kEver);
+    take([this] { real_.lock_shared(); }, [this] { return real_.try_lock_shared(); });
   }
   void unlock_shared() {
     real_.unlock_shared();
-    if (auto* s = internal::simulated) [[unlikely]]
-      s->wake(this, true);
+    wake();
   }
-
- private:
-  std::shared_mutex real_;
 };
 
 class Condition {
@@ -139,22 +134,17 @@ class Condition {
     real.release();
   }
   void wait_for(std::unique_lock<Mutex>& lock, int64_t ns) { wait_until(lock, steady_ns() + ns); }
-  void notify_one() {
-    auto* s = internal::simulated;
-    if (s == nullptr) [[likely]]
-      return real_.notify_one();
-    s->pass();
-    s->wake(this, false);
-  }
-  void notify_all() {
-    auto* s = internal::simulated;
-    if (s == nullptr) [[likely]]
-      return real_.notify_all();
-    s->pass();
-    s->wake(this, true);
-  }
+  void notify_one() { notify(false); }
+  void notify_all() { notify(true); }
 
  private:
+  void notify(bool all) {
+    auto* s = internal::simulated;
+    if (s == nullptr) [[likely]]
+      return all ? real_.notify_all() : real_.notify_one();
+    s->pass();
+    s->wake(this, all);
+  }
   void simulated_wait(internal::SimulatedSystem& s, std::unique_lock<Mutex>& lock, int64_t until_ns) {
     lock.unlock();  // nobody else goes on between this and the wait
     s.wait(this, until_ns);

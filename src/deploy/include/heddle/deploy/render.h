@@ -2,24 +2,22 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "heddle/deploy/workloads.h"
 
 namespace heddle {
 
-enum class DeployTarget { kKubernetes, kSlurm, kRay, kSystemd };
-std::optional<DeployTarget> deploy_target_named(std::string_view name);
-std::vector<std::string> deploy_target_names();
+// Names of engines: "kubernetes" and others.
+std::vector<std::string> deploy_targets();
 
 // By path in the folder. Scripts (.sh, .sbatch) are written executable.
 using DeployFiles = std::map<std::string, std::string>;
 
-// Unsupported: a plan over several hosts on Kubernetes, Ray or systemd, what the target cannot do.
-Result<DeployFiles> render_deployment(const Workloads& workloads, DeployTarget target);
+// `target`: one of deploy_targets(). Unsupported: a plan over several hosts on Kubernetes, Ray or systemd, what the
+// target cannot do.
+Result<DeployFiles> render_deployment(const Workloads& workloads, const std::string& target);
 
 // Makes the folder where it is missing and writes the files; removes files of an earlier deployment there (those that
 // its `files.txt` lists) and leaves all others, such as secrets, alone.

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <vector>
 
 #include "heddle/fleet/deadline_queue.h"

@@ -2,7 +2,6 @@
 // keeps its contents (such as its vectors' memory) from one user to the next.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

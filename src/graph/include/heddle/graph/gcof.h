@@ -2,7 +2,6 @@
 // backend would fuse become one op of the coarsened graph, so that no plan splits them.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

@@ -99,7 +99,8 @@ class Graph {
   int topological_position(OpId id) const { return topo_position_[id.index()]; }
 
   double total_flops() const;
-  int64_t total_param_bytes() const;  // each parameter once
+  int64_t total_param_bytes() const;                     // each parameter once
+  int64_t param_bytes(std::span<const OpId> ops) const;  // of these ops, each parameter once
 
   // The id of that name, invalid when there is none. O(log n).
   OpId find_op(std::string_view name) const;

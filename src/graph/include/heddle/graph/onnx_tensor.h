@@ -1,7 +1,6 @@
 // Tensors in files of their own, as ONNX keeps a model's reference inputs and outputs (test_data_set_0/input_0.pb).
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "heddle/base/status.h"

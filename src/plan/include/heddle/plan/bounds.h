@@ -1,8 +1,6 @@
 // Proven lower bounds on the objective, computed from the problem alone.
 #pragma once
 
-#include <string>
-
 #include "heddle/base/cancel.h"
 #include "heddle/base/proof.h"
 #include "heddle/plan/problem.h"

@@ -12,8 +12,7 @@ Result<CudaDriver> open_driver() {
   // Never closed: contexts live until the process ends.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return Error(
-        Code::kUnsupported,
+    return unsupported(
         "this machine has no CUDA driver (libcuda.so.1); install NVIDIA's, or use 'cpu' in the place "
         "of a CUDA device");
   }
@@ -30,13 +29,12 @@ Result<CudaDriver> open_driver() {
 #undef HEDDLE_CUDA_FUNCTION
 #undef HEDDLE_CUDA_GREEN_FUNCTION
   if (missing != nullptr) {
-    return Error(Code::kUnsupported, std::string("the CUDA driver has no ") + missing +
-                                         ": it is older than the CUDA that this program was built with; "
-                                         "update it");
+    return unsupported(std::string("the CUDA driver has no ") + missing +
+                       ": it is older than the CUDA that this program was built with; "
+                       "update it");
   }
   const CUresult ready = driver.cuInit(0);
-  if (ready == CUDA_ERROR_NO_DEVICE)
-    return Error(Code::kUnsupported, "the CUDA driver finds no device on this machine");
+  if (ready == CUDA_ERROR_NO_DEVICE) return unsupported("the CUDA driver finds no device on this machine");
   HEDDLE_RETURN_IF_ERROR(driver.check(ready, "starting the driver"));
   return driver;
 }

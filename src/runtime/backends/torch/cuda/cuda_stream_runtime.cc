@@ -223,7 +223,7 @@ class CudaRuntime final : public StreamRuntime {
   }
   Result<std::byte*> mapped_address(std::byte* pinned) const override {
     if (!properties_.mapped_memory)
-      return Error(Code::kUnsupported, "device '" + properties_.name + "' cannot read host memory in place");
+      return unsupported("device '" + properties_.name + "' cannot read host memory in place");
     HEDDLE_RETURN_IF_ERROR(context_->use());
     CUdeviceptr device = 0;
     HEDDLE_RETURN_IF_ERROR(
@@ -258,8 +258,7 @@ class CudaRuntime final : public StreamRuntime {
   // Divides the multiprocessors into as many equal groups as the hardware allows. The share has the groups
   // from first / of up to last / of.
   Status take_share(const AcceleratorName& name) {
-    if (!cuda().has_green)
-      return Error(Code::kUnsupported, "shares of a CUDA device need a driver of CUDA 12.4 or later");
+    if (!cuda().has_green) return unsupported("shares of a CUDA device need a driver of CUDA 12.4 or later");
     CUdevResource all{};
     HEDDLE_RETURN_IF_ERROR(context_->check(
         cuda().cuDeviceGetDevResource(context_->device, &all, CU_DEV_RESOURCE_TYPE_SM), "reading its parts"));
@@ -274,9 +273,9 @@ class CudaRuntime final : public StreamRuntime {
     const unsigned first = static_cast<unsigned>(name.first) * count / of;
     const unsigned last = static_cast<unsigned>(name.last) * count / of;
     if (first >= last) {
-      return Error(Code::kUnsupported, "device '" + context_->name + "' has " + std::to_string(count) +
-                                           " groups of multiprocessors; 1/" + std::to_string(name.of) +
-                                           " of it is less than one: ask for fewer parts");
+      return unsupported("device '" + context_->name + "' has " + std::to_string(count) +
+                         " groups of multiprocessors; 1/" + std::to_string(name.of) +
+                         " of it is less than one: ask for fewer parts");
     }
     CUdevResourceDesc description{};
     HEDDLE_RETURN_IF_ERROR(
@@ -306,9 +305,8 @@ Result<std::shared_ptr<StreamRuntime>> make_cuda_runtime(const AcceleratorName& 
   int count = 0;
   HEDDLE_RETURN_IF_ERROR(driver->check(driver->cuDeviceGetCount(&count), "counting the devices"));
   if (name.index >= count) {
-    return Error(Code::kUnsupported, "there is no CUDA device " + std::to_string(name.index) +
-                                         ": this machine has " + std::to_string(count) +
-                                         " (counted from 0, those of CUDA_VISIBLE_DEVICES)");
+    return unsupported("there is no CUDA device " + std::to_string(name.index) + ": this machine has " +
+                       std::to_string(count) + " (counted from 0, those of CUDA_VISIBLE_DEVICES)");
   }
   auto context = std::make_shared<CudaContext>(*driver, name.index);
   HEDDLE_RETURN_IF_ERROR(context->open());

@@ -109,7 +109,7 @@ Status set_up_libtorch() {
       at::globalContext().setAllowTF32CuBLAS(false);
       return {};
     } catch (const std::exception& e) {
-      return Error(Code::kUnsupported, std::string("libtorch cannot start on CUDA: ") + e.what());
+      return unsupported(std::string("libtorch cannot start on CUDA: ") + e.what());
     }
   }();
   return done;

@@ -2,7 +2,6 @@
 // segment. The executor does without.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 

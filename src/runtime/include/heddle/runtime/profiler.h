@@ -1,7 +1,6 @@
 // Fills the profile store with the times that plans and planners need, and the costs of what cannot run.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>

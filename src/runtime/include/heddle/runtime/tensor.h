@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "heddle/base/status.h"
 #include "heddle/graph/types.h"

@@ -6,8 +6,6 @@
 // device that is here has a thread.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>

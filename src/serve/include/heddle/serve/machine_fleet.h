@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "heddle/base/cancel.h"
 #include "heddle/base/progress.h"

@@ -21,9 +21,9 @@ struct RobustPlan {
 
 // The plan whose worst value over the loss of `share` (more than 0, at most kMostRobustShare) of one device's speed is
 // the best that was found. It begins with make_plan()'s plan. Then it plans for the loss that costs the best plan
-// most, as long as that is a loss not planned for yet; each plan found is judged by all losses. Any plan is at least
-// as slow as the bound of one such problem, so the largest of these is a bound of the worst value. The search's time
-// limit is for all together: half of it for the first plan. Invalid input if the share is out of range.
+// most, as long as that is a loss not planned for yet; each plan found is evaluated under all losses. Any plan is at
+// least as slow as the bound of one such problem, so the largest of these is a bound of the worst value. The search's
+// time limit is for all together: half of it for the first plan. Invalid input if the share is out of range.
 Result<RobustPlan> make_robust_plan(Session& session, const std::string& planner,
                                     const SearchSettings& search, double share, const Control& control);
 
