@@ -14,6 +14,7 @@
 #include "model_files.h"
 #include "relayed_host.h"
 #include "skip_model.h"
+#include "standby_servers.h"
 
 namespace heddle {
 namespace {
@@ -184,17 +185,7 @@ class DoctorOfCores : public testing::Test {
   Fleet fleet() const { return skip_fleet(path_, {singles_[0]}, {singles_[1]}); }
   std::unique_ptr<Process> worker(const std::string& name, const std::string& devices,
                                   const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {HEDDLE_PROGRAM,
-                                          "worker",
-                                          "--quiet",
-                                          "--name",
-                                          name,
-                                          "--connect",
-                                          "127.0.0.1:" + std::to_string(port_),
-                                          "--devices",
-                                          devices};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return std::make_unique<Process>(arguments);
+    return worker_process(port_, name, devices, more);
   }
   static std::vector<int> cores_of(const std::string& device) {
     const auto cluster = discover_local();
@@ -305,41 +296,18 @@ TEST_F(DoctorOfCores, RunsThatHaveNoCore) {
   quit = true;
 }
 
-// A server, its standby and a worker.
-class DoctorOfStandby : public testing::Test {
+class DoctorOfStandby : public StandbyServers {
  protected:
-  void SetUp() override { std::ofstream(folder_.file("fleet.json")) << to_json(front_and_back(1)).dump(); }
-  std::unique_ptr<Process> server(int number, const std::string& state) const {
-    const int base = own_port() + 10 * number;
-    return std::make_unique<Process>(std::vector<std::string>{
-        HEDDLE_PROGRAM, "serve", folder_.file("fleet.json"), "--port", std::to_string(base), "--grpc-port",
-        "0", "--worker-port", std::to_string(base + 1), "--lease", "0.5", "--state", folder_.file(state),
-        "--name", "server-" + std::to_string(number), "--json", "--quiet", "--drain", "1"});
-  }
-  static std::string url(int number) {
-    return "http://127.0.0.1:" + std::to_string(own_port() + 10 * number);
-  }
-  static int status_of(int number, const std::string& path) {
-    LoadTarget target;
-    target.port = own_port() + 10 * number;
-    const auto answer = ask_http(target, "GET", path, "", 5);
-    return answer.ok() ? answer->status : 0;
-  }
-  static std::unique_ptr<Process> worker(int number, const std::string& name) {
-    return std::make_unique<Process>(std::vector<std::string>{
-        HEDDLE_PROGRAM, "worker", "--connect", "127.0.0.1:" + std::to_string(own_port() + 10 * number + 1),
-        "--devices", "front=1,back=1", "--name", name, "--quiet"});
-  }
-  const ServeFolder folder_;
+  static std::string url(int number) { return "http://127.0.0.1:" + std::to_string(target(number).port); }
 };
 
 TEST_F(DoctorOfStandby, AStandbyThatDoesNotAnswerOrFollowsSomebodyElse) {
-  const auto first = server(0, "state");
-  const auto w = worker(0, "w");
-  ASSERT_TRUE(eventually([] { return status_of(0, "/v2/health/ready") == 200; }));
+  const auto first = server(0);
+  const auto w = worker("w", {0});
+  ASSERT_TRUE(eventually([] { return ready(0); }));
   expect_found(own_port(), HasSubstr("standby: standby " + url(1) + ": it does not answer"),
                {"--standby", url(1)});
-  auto second = server(1, "state");
+  auto second = server(1);
   ASSERT_TRUE(eventually([] { return status_of(1, "/v2/health/live") == 200; }));
   EXPECT_TRUE(eventually([] { return examine(own_port(), {"--standby", url(1)}).status == 0; }));
   // The standby itself is no server to ask.
@@ -347,8 +315,8 @@ TEST_F(DoctorOfStandby, AStandbyThatDoesNotAnswerOrFollowsSomebodyElse) {
       examine(own_port() + 10).findings,
       Contains(AllOf(HasSubstr("server: "), HasSubstr("this server is a standby; 'server-0' leads"))));
   second = server(1, "another-state");
-  const auto w2 = worker(1, "w2");
-  ASSERT_TRUE(eventually([] { return status_of(1, "/v2/health/ready") == 200; }));
+  const auto w2 = worker("w2", {1});
+  ASSERT_TRUE(eventually([] { return ready(1); }));
   expect_found(own_port(), HasSubstr("standby: standby " + url(1) + ": it leads a fleet of its own"),
                {"--standby", url(1)});
 }

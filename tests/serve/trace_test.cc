@@ -10,6 +10,7 @@
 #include "heddle/serve/trace_context.h"
 #include "heddle/serve/tracer.h"
 #include "open_inference.grpc.pb.h"
+#include "tracing/otlp_json.h"
 
 namespace heddle {
 namespace {
@@ -140,6 +141,47 @@ TEST(Tracer, ARequestThatOutlivesItIsDropped) {
   tracer.reset();
   trace.reset();
   EXPECT_TRUE(collector.spans().empty());
+}
+
+// Of three rows two ran together; the third one was alone, after its first device was lost.
+TEST(OtlpBody, RowsThatWentTogetherAreOneSpan) {
+  RequestTrace::Record record;
+  record.context = {1, 2, 0, true};
+  record.span = 3;
+  record.began_wall_ns = 1'000'000;
+  record.began = 100;
+  record.ended = 900;
+  record.model = "a \"model\"\n";
+  PlaneStep together;
+  together.work = 7;
+  together.began = 200;
+  together.ended = 300;
+  together.batch = 2;
+  PlaneStep alone = together, lost = together;
+  alone.work = 9;
+  alone.began = 500;
+  alone.ended = 600;
+  lost.work = 8;
+  lost.lost = true;
+  record.rows = {{100, 200, 300, Outcome::kInTime, {together}},
+                 {100, 200, 300, Outcome::kInTime, {together}},
+                 {100, 200, 600, Outcome::kLate, {lost, alone}}};
+  Random ids(1);
+  const auto json = parse_json(otlp_body(otlp_resource("s", "i"), std::vector{record, record}, ids));
+  ASSERT_TRUE(json.ok()) << json.error().to_string();
+  const auto& spans = (*json)["resourceSpans"][0]["scopeSpans"][0]["spans"];
+  ASSERT_EQ(spans.size(), 10U);
+  EXPECT_EQ(spans[0]["name"], "infer a \"model\"\n");
+  EXPECT_EQ(spans[0]["traceId"], "00000000000000010000000000000002");
+  EXPECT_EQ(spans[0]["startTimeUnixNano"], "1000000");
+  EXPECT_EQ(spans[0]["endTimeUnixNano"], "1000800");
+  EXPECT_EQ(attribute(spans[0], "heddle.outcome"), "late");
+  EXPECT_EQ(spans[1]["name"], "queue");
+  EXPECT_EQ(attribute(spans[1], "heddle.rows"), "3");
+  EXPECT_EQ(attribute(spans[2], "heddle.rows"), "2");
+  EXPECT_FALSE(spans[2].contains("status"));
+  EXPECT_EQ(spans[3]["status"]["code"], 2);
+  EXPECT_EQ(attribute(spans[4], "heddle.rows"), "1");
 }
 
 // The program with two workers, each request traced.

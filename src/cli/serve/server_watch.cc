@@ -15,6 +15,7 @@
 #include "heddle/base/units.h"
 #include "heddle/base/utc.h"
 #include "heddle/report/text_table.h"
+#include "heddle/serve/status_fields.h"
 #include "status_tables.h"
 
 namespace heddle::cli {
@@ -31,22 +32,11 @@ const Json* named(const Json& of, const char* list, const std::string& name) {
   return nullptr;
 }
 
-struct Asked {
-  double all = 0, in_time = 0;
-};
-
 // Requests that got their outcome since `before`. A server that has started anew counts from 0.
-Asked asked_since(const Json* before, const Json& now) {
-  const auto counted = [](const Json& model) {
-    const Json& requests = object_in(model, "requests");
-    Asked asked{0, number_in(requests, "in_time")};
-    for (const char* outcome : {"in_time", "late", "dropped", "failed", "withdrawn"})
-      asked.all += number_in(requests, outcome);
-    return asked;
-  };
-  Asked asked = counted(now);
+SettledRequests asked_since(const Json* before, const Json& now) {
+  SettledRequests asked = settled_requests(now);
   if (before == nullptr) return asked;
-  const Asked then = counted(*before);
+  const SettledRequests then = settled_requests(*before);
   if (then.all <= asked.all && then.in_time <= asked.in_time) {
     asked.all -= then.all;
     asked.in_time -= then.in_time;
@@ -88,7 +78,7 @@ std::string watched_models(const Json* before, const Json& now, double seconds) 
                    {"in time so far", Align::kRight}});
   for (const auto& m : list_in(now, "models")) {
     const Json* was = before == nullptr ? nullptr : named(*before, "models", text_in(m, "name"));
-    const Asked lately = asked_since(was, m), ever = asked_since(nullptr, m);
+    const SettledRequests lately = asked_since(was, m), ever = asked_since(nullptr, m);
     const double p99_us = p99_since(was, m);
     const bool rates = seconds > 0 && lately.all > 0;
     table.add_row({text_in(m, "name"), format_us(number_in(m, "slo_us")), per_second(lately.all, seconds),

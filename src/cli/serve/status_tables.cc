@@ -7,6 +7,7 @@
 #include "heddle/base/json_fields.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
+#include "heddle/serve/status_fields.h"
 
 namespace heddle::cli {
 
@@ -107,13 +108,11 @@ std::string status_text(const Json& status) {
   for (const auto& m : list_in(status, "models")) {
     const Json& requests = object_in(m, "requests");
     const Json& latency = object_in(m, "latency");
-    double all = 0;
-    for (const char* outcome : {"in_time", "late", "dropped", "failed", "withdrawn"})
-      all += number_in(requests, outcome);
+    const SettledRequests settled = settled_requests(m);
     models.add_row(
         {text_in(m, "name"), format_us(number_in(m, "slo_us")),
          std::to_string(static_cast<int64_t>(number_in(requests, "in_time") + number_in(requests, "late"))),
-         all > 0 ? percent(number_in(requests, "in_time") / all) : "", whole_text(requests, "dropped"),
+         settled.all > 0 ? percent(settled.in_time / settled.all) : "", whole_text(requests, "dropped"),
          whole_text(m, "queued"), format_us(number_in(latency, "p99_us"))});
   }
   TextTable pools({{"model", Align::kLeft, 36},

@@ -11,6 +11,7 @@
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/fleet_doctor.h"
+#include "heddle/serve/status_fields.h"
 
 namespace heddle {
 namespace {
@@ -350,17 +351,10 @@ class Examination {
   void look_at_attainment() {
     double requests = 0;
     for (const auto& m : list_in(a_.after, "models")) {
-      const auto counts = [](const Json& model) {
-        const Json& r = object_in(model, "requests");
-        double all = 0;
-        for (const char* outcome : {"in_time", "late", "dropped", "failed", "withdrawn"})
-          all += number_in(r, outcome);
-        return std::pair(all, number_in(r, "in_time"));
-      };
-      auto [all, in_time] = counts(m);
+      auto [all, in_time] = settled_requests(m);
       std::string when = "since the server's start";
       if (const Json* was = before("models", m); was != nullptr) {
-        const auto [all_then, in_time_then] = counts(*was);
+        const auto [all_then, in_time_then] = settled_requests(*was);
         requests += std::max(0.0, all - all_then);
         if (all - all_then >= kLeastRequests) {
           all -= all_then;

@@ -1,4 +1,4 @@
-// What is wrong in a fleet that is being served, by what its server measures and by its standbys' answers.
+// Faults of a fleet that is being served, by what its server measures and by its standbys' answers.
 #pragma once
 
 #include <string>
