@@ -249,6 +249,7 @@ class Examination {
 
   void look_at_versions() {
     const auto of_server = text_in(a_.after, "version");
+    if (of_server.empty()) return looked("versions", "the server is too old to say its own");
     const double protocol = number_in(a_.after, "protocol");
     size_t known = 0;
     for (const auto& w : workers_) {

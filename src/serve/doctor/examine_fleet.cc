@@ -48,7 +48,7 @@ Result<FleetHealth> examine_fleet(const FleetDoctorOptions& options) {
   FleetHealth bad;
   if (!live.ok()) {
     bad.findings.push_back(
-        {"server", name, live.error().to_string(),
+        {"server", name, live.error().message(),
          "start the server, or look at its log why it ended; check the address and the network"});
     return bad;
   }
