@@ -21,6 +21,12 @@ std::string between_escapes(Ink ink, std::string text) {
          std::string(kEscape) + "0" + kEscapeEnd;
 }
 
+winsize size_of_terminal(int fd) {
+  winsize size{};
+  if (isatty(fd) == 0 || ioctl(fd, TIOCGWINSZ, &size) != 0) return {};
+  return size;
+}
+
 }  // namespace
 
 bool is_terminal(int fd) {
@@ -28,11 +34,9 @@ bool is_terminal(int fd) {
   return isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
-int terminal_width(int fd) {
-  winsize size{};
-  if (isatty(fd) == 0 || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
-}
+int terminal_width(int fd) { return size_of_terminal(fd).ws_col; }
+
+int terminal_height(int fd) { return size_of_terminal(fd).ws_row; }
 
 void write_stderr(std::string_view text) {
   while (!text.empty()) {

@@ -30,6 +30,8 @@ constexpr BenchSuite kSuites[] = {
      "random models (--instances) by both solvers, with presolve and without, and by trying all solutions",
      bench_solvers},
     {"serve", "latency that serving adds to a direct call, its rate beside a plain gRPC echo's", bench_serve},
+    {"scale", "what one server carries beside fleets of 100 to 10,000 devices; the first bottleneck",
+     bench_scale},
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const
 Result<std::vector<BenchRow>> bench_ppipe(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_solvers(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Control& control);
+Result<std::vector<BenchRow>> bench_scale(const BenchOptions& options, const Control& control);
 
 // Parts of bench_core.
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Control& control);

@@ -14,6 +14,8 @@ namespace heddle::cli {
 
 namespace {
 
+constexpr const char* kTimeExpected = "a time such as 10s or 500ms (without a unit: seconds)";
+
 std::string plain(double value) { return fmt::format("{}", value); }
 std::string plain(int64_t value) { return std::to_string(value); }
 
@@ -77,8 +79,16 @@ Command& Command::option(const std::string& flags, double& out, const std::strin
 
 Command& Command::seconds(const std::string& flags, double& out, const std::string& help, double min,
                           double max) {
-  return real(flags, out, help, min, max,
-              {"TIME", "a time such as 10s or 500ms (without a unit: seconds)", parse_seconds});
+  return real(flags, out, help, min, max, {"TIME", kTimeExpected, parse_seconds});
+}
+
+Command& Command::seconds_if_given(const std::string& flags, std::optional<double>& out, const char* alone,
+                                   const std::string& help, double min, double max) {
+  auto& option = grouped(app_.add_option_function<std::string>(
+      flags, [&out](const std::string& text) { out = parse_seconds(text); }, help));
+  add_number<double>(option, "[TIME]", kTimeExpected, min, max, parse_seconds);
+  option.expected(0, 1)->default_str(alone);
+  return *this;
 }
 
 Command& Command::rate(const std::string& flags, double& out, const std::string& help, double min,

@@ -25,7 +25,7 @@ constexpr Verb kVerbs[] = {
     {"server", "show or change a server's fleet: its devices and its plan", setup_server},
     {"bench", "reproduce a table of figures", setup_bench},
     {"planners", "list the planners, what each supports, and its paper", setup_planners},
-    {"doctor", "check what Heddle needs of this machine: solvers, engines, GPUs, files, ports", setup_doctor},
+    {"doctor", "check this machine (solvers, engines, GPUs, files, ports), or a running fleet", setup_doctor},
     {"completion", "print a script that completes verbs and flags in bash, zsh or fish", setup_completion},
     {"man", "print the manual page, in roff", setup_man},
     {"help", "print the help of a verb", setup_help},

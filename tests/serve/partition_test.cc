@@ -3,65 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "fleet_clients.h"
-#include "heddle/serve/bus.h"
-#include "heddle/serve/worker.h"
-#include "relay.h"
+#include "relayed_host.h"
 
 namespace heddle {
 namespace {
-
-// Announces a worker by the relay that leads to it.
-class RelayedAnnouncer final : public Announcer {
- public:
-  RelayedAnnouncer(std::unique_ptr<Announcer> announcer, Relay& to_worker)
-      : announcer_(std::move(announcer)), to_worker_(to_worker) {}
-  Status announce(const std::string& key, const std::string& value) override {
-    auto entry = worker_entry_from_text(key, value);
-    EXPECT_TRUE(entry.ok());
-    to_worker_.lead_to(std::stoi(entry->address.substr(entry->address.rfind(':') + 1)));
-    entry->address = to_worker_.address();
-    return announcer_->announce(key, worker_entry_text(*entry));
-  }
-  Status withdraw(const std::string& key) override { return announcer_->withdraw(key); }
-  double lease_s() const override { return announcer_->lease_s(); }
-
- private:
-  const std::unique_ptr<Announcer> announcer_;
-  Relay& to_worker_;
-};
-
-// A worker on a host of its own: all that reaches it and its server goes through relays.
-class Host {
- public:
-  Host(const std::string& name, int server_port, const std::map<std::string, int64_t>& devices) {
-    to_server_.lead_to(server_port);
-    auto announcer = registry_announcer(to_server_.address());
-    EXPECT_TRUE(announcer.ok());
-    announcer_ = std::make_unique<RelayedAnnouncer>(std::move(*announcer), to_worker_);
-    WorkerOptions options;
-    options.name = name;
-    options.devices = devices;
-    auto made = Worker::start(options, *announcer_);
-    EXPECT_TRUE(made.ok()) << made.error().to_string();
-    worker_ = std::move(*made);
-  }
-  // `in`: what it is sent; `out`: what it sends.
-  void cut(bool in, bool out) {
-    to_worker_.cut(in, out);
-    to_server_.cut(out, in);
-  }
-  void heal(Relay::Old old) {
-    to_worker_.heal(old);
-    to_server_.heal(old);
-  }
-  Relay& to_worker() { return to_worker_; }
-  const Worker& worker() const { return *worker_; }
-
- private:
-  Relay to_worker_, to_server_;
-  std::unique_ptr<RelayedAnnouncer> announcer_;
-  std::unique_ptr<Worker> worker_;
-};
 
 struct Cut {
   const char* name;
@@ -74,8 +19,9 @@ class Partition : public testing::TestWithParam<Cut> {
  protected:
   void SetUp() override {
     for (const char* name : {"back-1", "back-2"})
-      hosts_.push_back(std::make_unique<Host>(name, port_, std::map<std::string, int64_t>{{"back", 1}}));
-    front_ = std::make_unique<Host>("front", port_, std::map<std::string, int64_t>{{"front", 2}});
+      hosts_.push_back(
+          std::make_unique<RelayedHost>(name, port_, std::map<std::string, int64_t>{{"back", 1}}));
+    front_ = std::make_unique<RelayedHost>("front", port_, std::map<std::string, int64_t>{{"front", 2}});
     ASSERT_TRUE(served_.serves());
     clients_ = std::make_unique<Clients>(served_.port(), 4);
     let_run(*clients_, 20);
@@ -87,8 +33,8 @@ class Partition : public testing::TestWithParam<Cut> {
 
   const int port_ = own_port();
   ServedFleet served_{front_and_back(2), {"--worker-port", std::to_string(port_), "--lease", "0.5"}};
-  std::vector<std::unique_ptr<Host>> hosts_;  // of the back devices
-  std::unique_ptr<Host> front_;
+  std::vector<std::unique_ptr<RelayedHost>> hosts_;  // of the back devices
+  std::unique_ptr<RelayedHost> front_;
   std::unique_ptr<Clients> clients_;
 };
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,12 @@ class Relay {
     cut_there_ = there;
     cut_back_ = back;
     calls_ = calls;
+  }
+  // All bytes take so long from now on, one piece after the other.
+  void delay(std::chrono::milliseconds by, Calls calls = Calls::kAll) {
+    const std::lock_guard lock(mutex_);
+    delay_ = by;
+    delayed_ = calls;
   }
   // What was under way goes on; or it never does, as where something between the hosts has forgotten it, and
   // only new connections pass.
@@ -106,8 +113,15 @@ class Relay {
       threads_.emplace_back([this, connection] { pass(*connection, false); });
     }
   }
+  static bool are_meant(Calls calls, const Connection& c) {
+    return calls == Calls::kAll || c.features == (calls == Calls::kFeatures);
+  }
+  std::chrono::milliseconds delay_of(const Connection& c) {
+    const std::lock_guard lock(mutex_);
+    return are_meant(delayed_, c) ? delay_ : std::chrono::milliseconds(0);
+  }
   bool is_cut(const Connection& c, bool there) const {
-    if (calls_ != Calls::kAll && c.features != (calls_ == Calls::kFeatures)) return false;
+    if (!are_meant(calls_, c)) return false;
     return c.number < forgotten_before_ || (there ? cut_there_ : cut_back_);
   }
   void pass(Connection& c, bool there) {
@@ -126,6 +140,7 @@ class Relay {
         while (!quit_ && is_cut(c, there)) changed_.wait_for(lock, std::chrono::milliseconds(20));
       }
       if (quit_ || n <= 0) break;
+      std::this_thread::sleep_for(delay_of(c));
       ssize_t sent = 0;
       for (ssize_t part = 1; sent < n && part > 0; sent += part)
         part = ::send(to, bytes.data() + sent, static_cast<size_t>(n - sent), MSG_NOSIGNAL);
@@ -143,7 +158,8 @@ class Relay {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool cut_there_ = false, cut_back_ = false;
-  Calls calls_ = Calls::kAll;
+  Calls calls_ = Calls::kAll, delayed_ = Calls::kAll;
+  std::chrono::milliseconds delay_{0};
   uint64_t forgotten_before_ = 0;
   // Of the accepting thread, and of the end.
   std::vector<int> open_;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,16 @@ class Process {
   pid_t pid_ = -1;
   int out_ = -1;
 };
+
+// `heddle worker` for the server whose workers' port this is.
+inline std::unique_ptr<Process> worker_process(int port, const std::string& name, const std::string& devices,
+                                               const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {
+      HEDDLE_PROGRAM, "worker", "--quiet", "--name", name, "--connect", "127.0.0.1:" + std::to_string(port),
+      "--devices",    devices};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return std::make_unique<Process>(arguments);
+}
 
 // A port of this test process's own, below those that the system hands out.
 inline int own_port() { return 20000 + static_cast<int>(::getpid() % 12000); }

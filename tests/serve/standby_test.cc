@@ -8,10 +8,10 @@
 
 #include "heddle/serve/load.h"
 #include "nats_server.h"
-#include "serve_process.h"
 #include "standby/leadership.h"
 #include "standby/server_state.h"
 #include "standby/shared_store.h"
+#include "standby_servers.h"
 
 namespace heddle {
 namespace {
@@ -191,42 +191,11 @@ TEST(ServerStates, AStateIsOfOneFleetFileAndOfOneLeader) {
   EXPECT_EQ(b.load(2).value(), "third");
 }
 
-// A server, its standby and a worker that announces itself to both.
-class StandbyProgram : public testing::Test {
- protected:
-  void SetUp() override { std::ofstream(folder_.file("fleet.json")) << to_json(front_and_back(2)).dump(); }
-  std::unique_ptr<Process> server(int number) const {
-    const int base = own_port() + 10 * number;
-    return std::make_unique<Process>(std::vector<std::string>{
-        HEDDLE_PROGRAM, "serve", folder_.file("fleet.json"), "--port", std::to_string(base), "--grpc-port",
-        "0", "--worker-port", std::to_string(base + 1), "--lease", "0.5", "--state", folder_.file("state"),
-        "--name", "server-" + std::to_string(number), "--json", "--quiet", "--drain", "1"});
-  }
-  static std::string address(int number) {
-    return "127.0.0.1:" + std::to_string(own_port() + 10 * number + 1);
-  }
-  static LoadTarget target(int number) {
-    LoadTarget target;
-    target.host = "127.0.0.1";
-    target.port = own_port() + 10 * number;
-    return target;
-  }
-  static int status_of(int number, const std::string& path) {
-    const auto answer = ask_http(target(number), "GET", path, "", 5);
-    return answer.ok() ? answer->status : 0;
-  }
-  static bool ready(int number) { return status_of(number, "/v2/health/ready") == 200; }
-  std::unique_ptr<Process> worker() const {
-    return std::make_unique<Process>(
-        std::vector<std::string>{HEDDLE_PROGRAM, "worker", "--connect", address(0), "--connect", address(1),
-                                 "--devices", "front=2,back=2", "--name", "w", "--quiet"});
-  }
-  const ServeFolder folder_;
-};
+class StandbyProgram : public StandbyServers {};
 
 TEST_F(StandbyProgram, AKilledServerIsReplacedWithoutALostRequest) {
   auto first = server(0);
-  const auto workers = worker();
+  const auto workers = worker("w", {0, 1});
   ASSERT_TRUE(eventually([] { return ready(0); }));
   auto second = server(1);
   ASSERT_TRUE(eventually([] { return status_of(1, "/v2/health/live") == 200; }));
@@ -261,7 +230,7 @@ TEST_F(StandbyProgram, AKilledServerIsReplacedWithoutALostRequest) {
 
 TEST_F(StandbyProgram, AStoppedServerEndsWhenItFindsItsSuccessor) {
   auto first = server(0);
-  const auto workers = worker();
+  const auto workers = worker("w", {0, 1});
   ASSERT_TRUE(eventually([] { return ready(0); }));
   auto second = server(1);
   ASSERT_TRUE(eventually([] { return status_of(1, "/v2/health/live") == 200; }));

@@ -101,15 +101,6 @@ class WorkerModels : public testing::Test {
     fleet_.models[0].slo_us = 5e6;
     for (auto& of_class : fleet_.models[0].latency_us) of_class[0].resize(1);  // no batch to fill
   }
-  std::unique_ptr<Process> worker(int port, const std::string& name, const std::string& devices,
-                                  const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {
-        HEDDLE_PROGRAM, "worker", "--quiet", "--name", name, "--connect", "127.0.0.1:" + std::to_string(port),
-        "--devices",    devices};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return std::make_unique<Process>(arguments);
-  }
-
   TestFolder folder_;
   std::vector<std::string> singles_;
   std::string path_;
@@ -145,15 +136,15 @@ TEST_F(WorkerModels, KilledAndStoppedWorkersLoseNoRequest) {
   const int port = own_port();
   const auto devices = "front=" + singles_[0] + ",back=" + singles_[1];
   ServedFleet served(fleet_, {"--worker-port", std::to_string(port), "--lease", "0.5"});
-  const auto stays = worker(port, "stays", devices, {"--share-cores"});
-  auto goes = worker(port, "goes", devices, {"--share-cores"});
+  const auto stays = worker_process(port, "stays", devices, {"--share-cores"});
+  auto goes = worker_process(port, "goes", devices, {"--share-cores"});
   ASSERT_TRUE(served.serves());
   SkipClients clients(served.port(), 4, 1e-5);
   clients.let_answer(20);
   goes->signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return served.worker("goes")["state"] == "lost"; }));
   clients.let_answer(20);
-  goes = worker(port, "goes", devices, {"--share-cores"});
+  goes = worker_process(port, "goes", devices, {"--share-cores"});
   EXPECT_TRUE(eventually([&] { return served.is_connected("goes"); }));
   clients.let_answer(20);
   goes->signal(SIGSTOP);

@@ -240,7 +240,7 @@ TEST_F(WorkerVersions, ThatWorkersRefuseAreInTheLogOfTheServer) {
   pool_.reset();
   const auto log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(lines(log, "worker w cannot be used: "), 1U) << log;
-  EXPECT_THAT(log, AllOf(HasSubstr("the server has version 1"), HasSubstr("the worker has version 3")));
+  EXPECT_THAT(log, AllOf(HasSubstr("the server has version 2"), HasSubstr("the worker has version 4")));
   server->Shutdown(std::chrono::system_clock::now());
 }
 

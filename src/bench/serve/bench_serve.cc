@@ -34,6 +34,10 @@ void add_serve_rows(const std::string& instance, const ServeBench& b, bool trivi
   };
   rate("gRPC", b.rate.grpc, b.rate.grpc_echo * kLeastShare);
   rate("HTTP", b.rate.http, std::nullopt);
+  add("answers per second by HTTP, each request traced", "1/s", b.rate.http_traced, "not traced", b.rate.http,
+      std::nullopt);
+  add("answers per second by HTTP, one in a hundred traced", "1/s", b.rate.http_sampled, "not traced",
+      b.rate.http, std::nullopt);
 }
 
 // The decision by the clock has the target; what the machine took from it stands beside it.

@@ -291,6 +291,15 @@ class Bench {
     service_.serve(std::move(next));
     HEDDLE_ASSIGN_OR_RETURN(grpc_, GrpcServer::start({}, service_));
     HEDDLE_ASSIGN_OR_RETURN(http_, start_rest(service_));
+    HEDDLE_ASSIGN_OR_RETURN(
+        collector_, HttpServer::start({}, [](const HttpHead&, const HttpBody&, const HttpReply& reply) {
+          reply.send({.body = "{}"});
+        }));
+    TracerOptions traces;
+    traces.collector.port = collector_->port();
+    HEDDLE_ASSIGN_OR_RETURN(traces_all_, Tracer::create(traces));
+    traces.sample = .01;
+    HEDDLE_ASSIGN_OR_RETURN(traces_some_, Tracer::create(traces));
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(-1);
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &echo_port_);
@@ -331,22 +340,34 @@ class Bench {
   Result<ServedRate> rate(double seconds, const std::function<bool()>& stop) {
     GrpcLoops grpc(grpc_->port(), message_), echo(echo_port_, message_);
     HttpLoops http(http_->port(), *subject_.model, tensors_);
-    std::vector<double> per_s[3];
+    std::vector<double> per_s[5];
     const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
     for (int turn = 0; turn < 4 || (live_now() < until && !stop()); ++turn) {
       HEDDLE_ASSIGN_OR_RETURN(const auto a, echo.rate(kSlice_s));
       HEDDLE_ASSIGN_OR_RETURN(const auto b, grpc.rate(kSlice_s));
       HEDDLE_ASSIGN_OR_RETURN(const auto c, http.rate(kSlice_s));
+      HEDDLE_ASSIGN_OR_RETURN(const auto d, traced_rate(http, *traces_all_));
+      HEDDLE_ASSIGN_OR_RETURN(const auto e, traced_rate(http, *traces_some_));
       if (turn == 0) continue;  // connections are made
+      per_s[3].push_back(d);
+      per_s[4].push_back(e);
       per_s[0].push_back(a);
       per_s[1].push_back(b);
       per_s[2].push_back(c);
     }
     return ServedRate{median_us(per_s[0]), median_us(per_s[1]), median_us(per_s[2]),
-                      static_cast<int>(per_s[0].size())};
+                      median_us(per_s[3]), median_us(per_s[4]), static_cast<int>(per_s[0].size())};
   }
 
  private:
+  // No request is under way between two slices, so the tracer may change there.
+  Result<double> traced_rate(HttpLoops& http, Tracer& tracer) {
+    service_.set_tracer(&tracer);
+    auto rate = http.rate(kSlice_s);
+    service_.set_tracer(nullptr);
+    return rate;
+  }
+
   Status direct() {
     const AffinityGuard bound(subject_.runner->cores());
     LiveRequest* const row = &row_;
@@ -377,6 +398,8 @@ class Bench {
   ModelInferRequest message_;
   OwnRow row_;
   std::deque<std::vector<std::byte>> outputs_;
+  std::unique_ptr<HttpServer> collector_;  // of traces: reads them and does nothing else
+  std::unique_ptr<Tracer> traces_all_, traces_some_;
   InferService service_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;

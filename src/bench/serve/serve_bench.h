@@ -22,6 +22,7 @@ struct AddedLatency {
 struct ServedRate {
   double grpc_echo = 0;  // a gRPC server that copies the tensor and does nothing else
   double grpc = 0, http = 0;
+  double http_traced = 0, http_sampled = 0;  // the same with a trace of each request, and of one in a hundred
   int slices = 0;
 };
 

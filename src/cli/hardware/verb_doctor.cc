@@ -1,4 +1,4 @@
-// heddle doctor: checks what Heddle needs of this machine.
+// heddle doctor: checks what Heddle needs of this machine, or a fleet that a server serves.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "doctor_fleet.h"
 #include "doctor_simulate.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -115,8 +116,16 @@ RunFn setup_doctor(Command& command) {
                  "instead, simulate the service of a fleet with this many seeds of faults", 1, 1'000'000'000);
   command.option("--first-seed", flags->first_seed, "the first seed of --simulate (default 1)", 1,
                  1'000'000'000'000);
-  return [flags](const Invocation& invocation) {
-    return flags->seeds || flags->first_seed ? run_simulations(*flags, invocation) : run_doctor(invocation);
+  const auto fleet = std::make_shared<FleetDoctorFlags>();
+  fleet->declare(command);
+  return [flags, fleet](const Invocation& invocation) -> Result<int> {
+    const bool simulates = flags->seeds || flags->first_seed;
+    if (!fleet->url.empty() && simulates)
+      return invalid_input("--simulate and URL exclude each other: a running fleet is not simulated");
+    if (const char* flag = fleet->first(); flag != nullptr && fleet->url.empty())
+      return invalid_input(std::string(flag) + " needs the URL of a running fleet's server");
+    if (!fleet->url.empty()) return run_fleet_doctor(*fleet, invocation);
+    return simulates ? run_simulations(*flags, invocation) : run_doctor(invocation);
   };
 }
 

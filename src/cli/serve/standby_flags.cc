@@ -4,7 +4,9 @@
 
 #include "heddle/base/content_hash.h"
 #include "heddle/base/file.h"
+#include "heddle/base/json.h"
 #include "heddle/base/log.h"
+#include "heddle/base/version.h"
 #include "heddle/fleet/fleet_planner.h"
 
 namespace heddle::cli {
@@ -35,8 +37,11 @@ Result<std::unique_ptr<Succession>> StandbyFlags::open(double lease_s) const {
 void answer_as_standby(const Succession& succession, const HttpHead& head, const HttpReply& reply) {
   if (head.path == "/v2/health/live") return reply.send(HttpResponse{});
   const std::string leader = succession.leader();
-  reply.send(http_error(503, leader.empty() ? "this server is about to lead; try again soon"
-                                            : "this server is a standby; '" + leader + "' leads"));
+  reply.send(json_response({{"error", leader.empty() ? "this server is about to lead; try again soon"
+                                                     : "this server is a standby; '" + leader + "' leads"},
+                            {"leader", leader},
+                            {"version", kVersion}},
+                           503));
 }
 
 Result<FirstPlan> first_plan(const FleetPaths& paths, const Fleet& fleet, Succession* succession,

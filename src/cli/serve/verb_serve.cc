@@ -32,6 +32,7 @@
 #include "log_flags.h"
 #include "model/model_flags.h"
 #include "standby_flags.h"
+#include "trace_flags.h"
 #include "varying_flags.h"
 #include "verbs.h"
 
@@ -53,6 +54,7 @@ struct ServeFlags {
   ServeWorkerFlags workers;
   ServeDriftFlags drift;
   StandbyFlags standby;
+  TraceFlags traces;
   LogFlags log;
 };
 
@@ -119,7 +121,6 @@ Status check_plan_flags(const ServeFlags& o) {
   const std::pair<const char*, bool> meaningless[] = {{"--devices", !o.devices.empty()},
                                                       {"--plan-for", !o.plan_for.empty()},
                                                       {"--shape", !o.shapes.empty()},
-                                                      {"--value", !o.values.empty()},
                                                       {"--value", !o.values.empty()},
                                                       {"--max-batch", o.max_batch.has_value()},
                                                       {"--precision", !o.precision.empty()},
@@ -224,6 +225,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   HEDDLE_ASSIGN_OR_RETURN(const auto first,
                           first_plan({o.what.front(), o.plan}, fleet, succession, invocation));
   options.save = first.save;
+  options.succession = succession;
   options.plane = plane;
   options.clock = o.clock;
   if (only_timed == nullptr) {
@@ -305,10 +307,12 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
     if (!context.ok()) return std::move(context).error().with_context(o.tls_cert + ", " + o.tls_key);
     http.tls = *context;
   }
+  HEDDLE_ASSIGN_OR_RETURN(const auto tracer, o.traces.open());
   std::unique_ptr<Succession> succession;
   std::unique_ptr<ServedWorkers> workers;  // these outlive the service
   std::unique_ptr<MachineFleet> machine;
   InferService service;
+  service.set_tracer(tracer.get());
   std::unique_ptr<LocalServer> local;
   std::unique_ptr<FleetControl> fleet;
   const What what = what_is_served(o.what);
@@ -486,6 +490,8 @@ RunFn setup_serve(Command& command) {
   o->standby.declare(command);
   command.group("Devices that drift");
   o->drift.declare(command);
+  command.group("Traces");
+  o->traces.declare(command);
   command.group("");
   o->log.declare(command);
   return [o](const Invocation& invocation) { return run_serve(*o, invocation); };

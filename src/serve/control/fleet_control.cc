@@ -10,8 +10,10 @@
 #include "fleet_state.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
 #include "heddle/fleet/fleet_check.h"
 #include "plane/fault.h"
+#include "workers/protocol_version.h"
 
 namespace heddle {
 namespace {
@@ -22,11 +24,29 @@ HttpResponse error_response(const Error& error) {
   return http_error(cannot ? 409 : http_status(error.code()), error.to_string());
 }
 
+Json cores_json(const std::vector<DeviceCores>& devices) {
+  Json out = Json::array();
+  for (const auto& d : devices)
+    out.push_back({{"device", d.device},
+                   {"model", d.model},
+                   {"class", d.device_class},
+                   {"host", d.host},
+                   {"cores", d.cores},
+                   {"bound", d.bound},
+                   {"shared", d.shared},
+                   {"loaded", d.loaded},
+                   {"refused", d.refused}});
+  return out;
+}
+
 Json workers_json(const WorkerPool& pool) {
   Json workers = Json::array();
   for (const auto& w : pool.workers()) {
-    Json devices = Json::object();
+    Json devices = Json::object(), links = Json::array();
     for (const auto& [name, count] : w.devices) devices[name] = count;
+    for (const auto& l : w.links)
+      links.push_back(
+          {{"to", l.to}, {"maps", l.maps}, {"bytes", l.bytes}, {"failed", l.failed}, {"seconds", l.seconds}});
     workers.push_back({{"name", w.name},
                        {"address", w.address},
                        {"pid", w.pid},
@@ -38,7 +58,20 @@ Json workers_json(const WorkerPool& pool) {
                        {"losses", w.losses},
                        {"runs", w.runs},
                        {"busy_s", w.busy_s},
-                       {"heard_s", w.heard_s}});
+                       {"heard_s", w.heard_s},
+                       {"program", w.program},
+                       {"protocol", w.protocol},
+                       {"pings", w.pings},
+                       {"round_trip_us", w.round_trip_s * kUsPerSecond},
+                       {"median_trip_us", w.median_trip_s * kUsPerSecond},
+                       {"compute_s", w.compute_s},
+                       {"waited_s", w.waited_s},
+                       {"links", std::move(links)},
+                       {"cores", cores_json(w.cores)}});
+    if (w.has_clock) {
+      workers.back()["clock_ahead_us"] = w.clock_ahead_s * kUsPerSecond;
+      workers.back()["clock_error_us"] = w.clock_error_s * kUsPerSecond;
+    }
   }
   return workers;
 }
@@ -56,7 +89,11 @@ class Control final : public FleetControl {
       : service_(service), options_(options), state_(service, options_) {
     service_.set_more_status([this] {
       auto out = state_.status();
-      if (options_.workers != nullptr) out["workers"] = workers_json(*options_.workers);
+      if (options_.workers != nullptr) {
+        out["protocol"] = kWorkerProtocol;
+        out["workers"] = workers_json(*options_.workers);
+      }
+      if (const auto* s = options_.succession) out["leader"] = {{"name", s->leader()}, {"term", s->term()}};
       return out;
     });
     service_.set_more_metrics([this] { return state_.metrics(); });

@@ -91,6 +91,7 @@ LoadConnection::Step LoadConnection::advance() {
 
 std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path) {
   std::string head = method + " " + path + " HTTP/1.1\r\nHost: " + target.host + "\r\n";
+  for (const auto& [name, value] : target.headers) head += name + ": " + value + "\r\n";
   if (!target.bearer_token.empty()) head += "Authorization: Bearer " + target.bearer_token + "\r\n";
   return head;
 }

@@ -38,6 +38,7 @@ class PartDevice {
     TimeNs elapsed = 0, waited = 0;
   };
   std::optional<Progress> running() const;
+  const WatchedRunner& watched() const { return *watched_; }
 
  private:
   struct Job {

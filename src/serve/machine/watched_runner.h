@@ -25,13 +25,20 @@ class WatchedRunner final : public DeviceRunner {
   };
   // Of the run that is under way; none: there is none.
   std::optional<Now> now() const;
+  // Of all runs so far.
+  Now all() const;
+  // The cores that the thread may use; empty before its first run.
+  std::vector<int> bound() const;
 
  private:
+  Now present() const;  // of the run that is under way, with the lock
+
   const std::shared_ptr<DeviceRunner> runner_;
   mutable std::mutex mutex_;  // guards what follows
   pid_t thread_ = 0;
   TimeNs begun_ = 0;  // 0: nothing runs
   TimeNs waited_before_ = 0;
+  Now ended_;  // the sum of the runs that have ended
 };
 
 }  // namespace heddle

@@ -69,6 +69,7 @@ void Plane::submit(LiveRequest& request) {
     if (options_.watch_decisions) counters_.lock_wait.add(live_now() - came);
     const TimeNs now = tick(deferred);
     if (request.arrived == 0) request.arrived = now;
+    traces_ |= request.steps != nullptr;
     const RequestId id = requests_.add(request);
     if (draining_ || request.model >= deployment_.models.size() || requests_.open() > options_.max_queued ||
         fault_at(FaultPoint::kSubmit)) {
@@ -116,10 +117,20 @@ LiveCounters Plane::counters() const {
   LiveCounters copy = counters_;
   copy.scheduler = scheduler_->counters();
   const TimeNs now = live_now();
-  for (auto& partitions : copy.pools)
-    for (auto& pool : partitions) pool.pass(now);
+  for (size_t p = 0; p < copy.pools.size(); ++p)
+    for (size_t k = 0; k < copy.pools[p].size(); ++k) {
+      copy.pools[p][k].pass(now);
+      copy.pools[p][k].lost = lost_of(deployment_.pipelines[p].partitions[k]);
+    }
   copy.classes = class_counters();
   return copy;
+}
+
+uint32_t Plane::lost_of(const DevicePool& pool) const {
+  uint32_t lost = 0;
+  for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v)
+    lost += v < remote_state_.size() && (!remote_state_[v].there || remote_state_[v].behind != 0);
+  return lost;
 }
 
 std::vector<LiveClassCounters> Plane::class_counters() const {
@@ -162,6 +173,7 @@ void Plane::apply(TimeNs now, Deferred& deferred) {
     if (remote_ && !r.work.transfer && remote_state_[r.work.device].behind != 0)
       remote_state_[r.work.device].behind = r.attempt;
     count_loss(r);
+    if (traces_) note_step(r, now, 0, true);
     end_work(r, now - r.start);
   }
   for (const RequestId id : actions_.begun) requests_.begin(id, now);
@@ -241,6 +253,32 @@ void Plane::count_loss(const Running& r) {
   });
 }
 
+void Plane::note_step(const Running& r, TimeNs now, TimeNs measured, bool lost) {
+  const Work& work = r.work;
+  PlaneStep step;
+  requests_.each_of(work.first_request, work.batch_size, [&](LiveRequest* request) {
+    if (request == nullptr || !request->steps) return;
+    if (step.ended == 0) {  // the first one
+      step.work = uint64_t{work.id} << 32 | r.serial;
+      step.transfer = work.transfer;
+      step.lost = lost;
+      step.pipeline = work.pipeline;
+      step.partition = work.partition;
+      step.device = work.device;
+      step.source = work.source;
+      step.batch = work.batch_size;
+      step.device_class = deployment_.pipelines[work.pipeline].partitions[work.partition].role.device_class;
+      if (remote_) step.worker = remote_->owner(work.device);
+      if (remote_ && work.transfer) step.source_worker = remote_->owner(work.source);
+      step.began = r.start;
+      step.ended = std::max(now, r.start + 1);
+      step.planned_ns = work.expected_ns;
+      step.measured_ns = measured;
+    }
+    request->steps->push_back(step);
+  });
+}
+
 void Plane::end_work(Running& r, TimeNs took) {
   r.live = false;
   if (r.attempt != 0) attempts_.erase(r.attempt);
@@ -277,6 +315,7 @@ void Plane::ended(const DeviceTask& task, const Status& status) {
 
 void Plane::finish(Running& r, TimeNs now, TimeNs took, Deferred& deferred) {
   const WorkId work = r.work.id;
+  if (traces_) note_step(r, now, took, false);
   end_work(r, took);
   scheduler_->finished(work, now, actions_);
   apply(now, deferred);

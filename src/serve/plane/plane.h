@@ -98,6 +98,8 @@ class Plane final : public LivePlane, public RemoteListener {
   // What a timed device takes for it.
   TimeNs device_ns(const Work& work) const;
   void count_loss(const Running& r);
+  // Tells the rows of its batch that are traced how their step ended.
+  void note_step(const Running& r, TimeNs now, TimeNs measured, bool lost);
   void begin_remote(Running& r, TimeNs now, Deferred& deferred);
   // An answer to an attempt that was given up: the device has done it at last and is free again.
   void late_answer(uint64_t attempt, TimeNs now, Deferred& deferred);
@@ -117,6 +119,7 @@ class Plane final : public LivePlane, public RemoteListener {
   void finish(Running& r, TimeNs now, TimeNs took, Deferred& deferred);
   void keep_time();
   std::vector<LiveClassCounters> class_counters() const;  // with the lock
+  uint32_t lost_of(const DevicePool& pool) const;         // the same
   void handle(const EventQueue<Event>::Event& event, Deferred& deferred);
   const Deployment deployment_;
   const LivePlaneOptions options_;
@@ -135,6 +138,7 @@ class Plane final : public LivePlane, public RemoteListener {
   RequestTable requests_;
   TimeNs last_ = 0;
   bool draining_ = false, quit_ = false;
+  bool traces_ = false;  // a traced row has come so far
 };
 
 }  // namespace heddle

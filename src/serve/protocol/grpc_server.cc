@@ -3,6 +3,7 @@
 #include <grpcpp/resource_quota.h>
 
 #include <chrono>
+#include <iterator>
 
 #include "grpc_ends.h"
 #include "grpc_message.h"
@@ -110,8 +111,13 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     if (rate_ && !rate_->take())
       return grpc_finish(*context, {grpc::StatusCode::RESOURCE_EXHAUSTED,
                                     "more than the permitted requests per second; try again later"});
+    const auto trace = service_.tracer() != nullptr ? traced(*service_.tracer(), *context) : nullptr;
     auto request = infer_request_from_proto(*message);
-    if (!request.ok()) return grpc_finish(*context, grpc_status(request.error()));
+    if (!request.ok()) {
+      if (trace) trace->record.error = request.error().to_string();
+      return grpc_finish(*context, grpc_status(request.error()));
+    }
+    request->trace = trace;
     // A client's own deadline is one, too.
     const auto deadline = context->deadline();
     if (request->timeout_us == 0 && deadline != std::chrono::system_clock::time_point::max()) {
@@ -186,6 +192,15 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     const auto it = context.client_metadata().find("authorization");
     return it != context.client_metadata().end() &&
            same_secret({it->second.data(), it->second.size()}, wanted_);
+  }
+  static std::shared_ptr<RequestTrace> traced(Tracer& tracer, const CallbackServerContext& context) {
+    // Of two parents none is right.
+    const auto only = [&context](const char* name) -> std::string_view {
+      const auto [first, last] = context.client_metadata().equal_range(name);
+      if (first == last || std::next(first) != last) return {};
+      return {first->second.data(), first->second.size()};
+    };
+    return tracer.begin("grpc", only("traceparent"), only("tracestate"));
   }
   static Reactor* refuse(CallbackServerContext* context) {
     return grpc_finish(*context, {grpc::StatusCode::UNAUTHENTICATED,

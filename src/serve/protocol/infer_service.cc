@@ -55,6 +55,7 @@ struct InferService::Call {
   TimeNs slo = 0;
 
   void finish();
+  void fill_trace() const;
   // Copies what workers gave for the rows to the outputs; false: its size is not that of the model's outputs.
   bool take_results();
   // Chooses the bucket of a model of varying shapes, and pads the inputs where it is larger.
@@ -121,6 +122,15 @@ Status InferService::Call::cut_to_shape(size_t k, InferTensor& tensor) const {
   return {};
 }
 
+void InferService::Call::fill_trace() const {
+  auto& record = request.trace->record;
+  record.version = model->version;
+  record.slo_us = us_from_ns(slo);
+  record.batch = rows[0].batch;
+  for (const auto& r : rows)
+    record.rows.push_back({r.arrived, r.begun, r.finished, r.outcome, r.steps ? *r.steps : PlaneSteps()});
+}
+
 void InferService::Call::finish() {
   // The worst of its rows is the request's outcome; Outcome is in the order of badness.
   Row* worst = rows.data();
@@ -131,6 +141,7 @@ void InferService::Call::finish() {
     finished = std::max(finished, r.finished);
   }
   const TimeNs arrived = rows[0].arrived;
+  if (request.trace) fill_trace();
   InferTiming timing;
   timing.total = us_from_ns(finished - arrived);
   timing.queue = us_from_ns(std::max<TimeNs>(0, begun - arrived));
@@ -251,6 +262,14 @@ bool InferService::ready() const {
 }
 
 void InferService::infer(InferRequest request, Done done) {
+  if (request.trace) {
+    request.trace->record.model = request.model;
+    request.trace->record.id = request.id;
+    done = [trace = request.trace, done = std::move(done)](Result<InferResponse> result) {
+      if (!result.ok()) trace->record.error = result.error().to_string();
+      done(std::move(result));
+    };
+  }
   const std::shared_lock lock(gate_);
   if (stopping_) return done(Error(Code::kCancelled, "the server is stopping"));
   const auto it = index_.find(request.model);
@@ -299,6 +318,7 @@ void InferService::infer(InferRequest request, Done done) {
     row.arrived = now;
     row.deadline = now + call->slo;
     row.priority = priority_of(*model, call->request.priority);
+    if (call->request.trace) row.steps = std::make_shared<PlaneSteps>();
     for (size_t i = 0; i < checked->inputs.size(); ++i)
       row.inputs.push_back((call->padded.empty() ? checked->inputs[i]->data : call->padded[i].data.get()) +
                            r * static_cast<size_t>(sizes.run_input_bytes(i)));

@@ -1,5 +1,7 @@
 #include "heddle/serve/rest_api.h"
 
+#include <algorithm>
+
 #include "dashboard.h"
 #include "heddle/base/json.h"
 #include "heddle/base/version.h"
@@ -100,8 +102,16 @@ Json server_json() {
        {"binary_tensor_data", "statistics", "model_repository", "model_configuration", "schedule_policy"}}};
 }
 
+std::shared_ptr<RequestTrace> traced(Tracer& tracer, const HttpHead& head) {
+  // Of two parents none is right.
+  const auto parents = std::ranges::count(head.headers, "traceparent", &HttpHeaders::value_type::first);
+  const std::string *parent = head.header("traceparent"), *state = head.header("tracestate");
+  return tracer.begin("http", parents == 1 ? *parent : "", state != nullptr ? *state : "");
+}
+
 void infer(InferService& service, const HttpHead& head, HttpBody body, HttpReply reply,
            const std::string& model, const std::string& version) {
+  const auto trace = service.tracer() != nullptr ? traced(*service.tracer(), head) : nullptr;
   std::optional<size_t> json_bytes;
   if (const auto* header = head.header("inference-header-content-length")) {
     json_bytes = parse_digits(*header);
@@ -110,7 +120,11 @@ void infer(InferService& service, const HttpHead& head, HttpBody body, HttpReply
   }
   const std::shared_ptr<const void> owner = body.data;
   auto request = infer_request_from_body(body.text(), json_bytes, owner);
-  if (!request.ok()) return reply.send(error_response(request.error()));
+  if (!request.ok()) {
+    if (trace) trace->record.error = request.error().to_string();
+    return reply.send(error_response(request.error()));
+  }
+  request->trace = trace;
   if (fault_at(FaultPoint::kParse)) return reply.send(error_response(fault_error()));
   request->model = model;
   request->version = version;

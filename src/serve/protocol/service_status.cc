@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "heddle/base/json.h"
+#include "heddle/base/utc.h"
+#include "heddle/base/version.h"
 #include "heddle/serve/infer_service.h"
 #include "protocol/metrics_text.h"
 
@@ -192,6 +194,15 @@ std::string InferService::metrics() const {
   const std::shared_lock lock(gate_);
   if (current_ && current_->plane)
     add_plane(out, current_->plane->deployment(), current_->plane->counters(), models_of_plane(*current_));
+  if (tracer_ != nullptr) {
+    const auto traces = tracer_->counters();
+    out.family("heddle_traces_total", "counter",
+               "Traced requests: exported, dropped (too many waited), failed.");
+    for (const auto& [state, count] :
+         {std::pair("exported", traces.exported), std::pair("dropped", traces.dropped),
+          std::pair("failed", traces.failed)})
+      out.value("heddle_traces_total", std::string("state=\"") + state + "\"", static_cast<double>(count));
+  }
   out.family("heddle_plans_total", "counter", "Plans that have been used.");
   out.value("heddle_plans_total", "", static_cast<double>(generations_));
   return out.take() + (more_metrics_ ? more_metrics_() : "");
@@ -225,6 +236,8 @@ Json InferService::status() const {
   Json out = {{"state", stopping_                     ? "stopping"
                         : current_ && current_->plane ? "serving"
                                                       : "empty"},
+              {"version", kVersion},
+              {"time", utc_now_ms()},
               {"uptime_s", started_ns_ > 0 ? seconds_from_ns(live_now() - started_ns_) : 0.0},
               {"plans", generations_.load()},
               {"models", Json::array()},
@@ -281,6 +294,7 @@ Json InferService::status() const {
                               {"batch", d.pipelines[p].batch},
                               {"devices", pool.num_devices},
                               {"running", use.running},
+                              {"lost", use.lost},
                               {"use", pool.num_devices > 0 ? use.mean_running / pool.num_devices : 0},
                               {"runs", use.runs},
                               {"rows", use.rows},

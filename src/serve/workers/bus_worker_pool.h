@@ -14,6 +14,7 @@
 #include "heddle/serve/live_plane.h"
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
+#include "ping_times.h"
 #include "worker_view.h"
 
 namespace heddle {
@@ -27,6 +28,9 @@ struct PoolMember {
   uint64_t sessions = 0, losses = 0, runs = 0;
   double busy_s = 0;
   TimeNs heard = 0;
+  ServerSession::Peer peer;  // as of its last session that got an answer
+  PingTimes pings;           // of this session
+  worker::Pong pong;         // the last one of this session
 };
 
 class BusWorkerPool final : public WorkerPool {
@@ -40,6 +44,7 @@ class BusWorkerPool final : public WorkerPool {
   uint64_t new_attempt() { return ++attempts_; }
 
   std::vector<char> there(const WorkerView& view) const;
+  std::string owner(const WorkerView& view, uint32_t device) const;
   std::string refusal(const WorkerView& view) const;
   void release(const WorkerView& view, uint64_t batch, uint32_t device);
   void closed(const WorkerView& view);
@@ -52,13 +57,17 @@ class BusWorkerPool final : public WorkerPool {
   // Runs on the pool's thread. Only this thread changes members, so losses and returns are reported in order.
   void work();
   void watch_sessions();
-  void ping(ServerSession& session);
+  void ping(const std::string& name, ServerSession& session);
   void seen(const BusEntry& event);
 
   // On gRPC's threads.
   void heard(const std::string& name, ServerSession& session, const worker::FromWorker& message);
   void running(const worker::Pong& pong);
   Capacities capacities() const;
+  // With the lock.
+  void add_measured(const PoolMember& member, WorkerState& to) const;
+  static std::vector<DeviceCores> cores_of(const WorkerView& view, const std::string& name,
+                                           const worker::Pong& pong);
 
   // Assigns devices without a worker to connected workers and sends these their roles.
   void assign();

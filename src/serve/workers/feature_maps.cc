@@ -215,9 +215,18 @@ struct FeatureSender::Peer {
       const auto call = link->call();
       under_way = call.get();
       lock.unlock();
+      const TimeNs begun = steady_ns();
       const auto status = deliver(*call, parcel);
+      const TimeNs took = steady_ns() - begun;
       lock.lock();
       under_way = nullptr;
+      if (status.ok()) {
+        sent.set_maps(sent.maps() + 1);
+        sent.set_bytes(sent.bytes() + parcel.map.bytes);
+        sent.set_ns(sent.ns() + took);
+      } else {
+        sent.set_failed(sent.failed() + 1);
+      }
       if (quit) return;
       lock.unlock();
       parcel.sent(status);
@@ -274,6 +283,7 @@ struct FeatureSender::Peer {
   Condition changed;
   std::deque<Parcel> queue;
   FeatureCall* under_way = nullptr;
+  worker::Link sent;
   bool quit = false;
   Thread thread;
 };
@@ -294,6 +304,17 @@ void FeatureSender::send(const std::string& address, Parcel parcel) {
     peer->queue.push_back(std::move(parcel));
   }
   peer->changed.notify_one();
+}
+
+std::vector<worker::Link> FeatureSender::links() const {
+  std::vector<worker::Link> out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, peer] : peers_) {
+    const std::lock_guard guard(peer->mutex);
+    out.push_back(peer->sent);
+    out.back().set_address(address);
+  }
+  return out;
 }
 
 void FeatureSender::forget_all() {

@@ -118,12 +118,14 @@ class FeatureSender {
   };
   void send(const std::string& address, Parcel parcel);
   void forget_all();  // waiting parcels are not sent
+  // What has been sent to each of the others so far.
+  std::vector<worker::Link> links() const;
 
  private:
   struct Peer;
   WorkerNetwork& network_;
   const WorkerSecurity security_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Peer>> peers_;
 };
 

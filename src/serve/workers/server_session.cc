@@ -5,6 +5,11 @@
 #include "protocol_version.h"
 
 namespace heddle {
+namespace {
+
+constexpr size_t kMostProgramBytes = 64;
+
+}  // namespace
 
 ServerSession::ServerSession(uint64_t id, const std::string& address, WorkerNetwork& network,
                              const WorkerSecurity& security, size_t max_outbox_bytes, Events events)
@@ -65,10 +70,20 @@ bool ServerSession::handshake(const worker::FromWorker& answer) {
 
 bool ServerSession::check_version(const worker::FromWorker& first) {
   answered_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    // A stranger may send any text.
+    peer_ = {first.version(), first.program().substr(0, kMostProgramBytes)};
+  }
   if (works_with(first.version())) return true;
   versions_differ_ = true;
   end(version_refusal("the worker", first.version(), "the server"));
   return false;
+}
+
+ServerSession::Peer ServerSession::peer() const {
+  const std::lock_guard lock(mutex_);
+  return peer_;
 }
 
 void ServerSession::send(worker::ToWorker message) {

@@ -41,6 +41,12 @@ class ServerSession final : public StreamListener, public std::enable_shared_fro
   int64_t silent_ns() const;
   // True if server and worker have versions of the protocol that do not work together. Known when it has ended.
   bool versions_differ() const { return versions_differ_; }
+  // What the worker has said of itself; 0 and "" before its first message.
+  struct Peer {
+    uint32_t protocol = 0;
+    std::string program;
+  };
+  Peer peer() const;
   // Outputs of attempts, collected by row on the reading side. False: too many bytes, and the session ends.
   bool keep(const worker::Output& piece);
   std::vector<RemotePayload> take_outputs(uint64_t attempt);
@@ -70,7 +76,8 @@ class ServerSession final : public StreamListener, public std::enable_shared_fro
   std::map<uint64_t, std::vector<std::shared_ptr<std::string>>> outputs_;  // [attempt][row]
   size_t output_bytes_ = 0;
 
-  Mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards what follows
+  Peer peer_;
   std::deque<worker::ToWorker> outbox_;
   std::deque<worker::ToWorker> held_;  // messages that wait for the worker's proof
   size_t outbox_bytes_ = 0;            // of both

@@ -23,6 +23,7 @@ class PoolHandle final : public RemoteDevices {
   uint64_t next_attempt() override { return pool_.new_attempt(); }
   void begin(RemoteTask task) override { pool_.begin(*view_, std::move(task)); }
   void release(uint64_t batch, uint32_t device) override { pool_.release(*view_, batch, device); }
+  std::string owner(uint32_t device) const override { return pool_.owner(*view_, device); }
   std::string refusal() const override { return pool_.refusal(*view_); }
 
  private:
@@ -112,14 +113,65 @@ std::vector<WorkerState> BusWorkerPool::workers() const {
     w.runs = m.runs;
     w.busy_s = m.busy_s;
     w.heard_s = m.heard == 0 ? 0 : seconds_from_ns(live_now() - m.heard);
+    add_measured(m, w);
+    if (newest != nullptr) w.cores = cores_of(*newest, name, m.pong);
     all.push_back(std::move(w));
   }
   return all;
 }
 
+void BusWorkerPool::add_measured(const PoolMember& member, WorkerState& to) const {
+  to.program = member.peer.program;
+  to.protocol = member.peer.protocol;
+  const auto trips = member.pings.estimate();
+  to.pings = trips.pings;
+  to.round_trip_s = seconds_from_ns(trips.least_ns);
+  to.median_trip_s = seconds_from_ns(trips.median_ns);
+  to.has_clock = trips.has_clock;
+  to.clock_ahead_s = seconds_from_ns(trips.offset_ns);
+  to.clock_error_s = seconds_from_ns(trips.error_ns);
+  to.compute_s = seconds_from_ns(member.pong.run_ns());
+  to.waited_s = seconds_from_ns(member.pong.waited_ns());
+  for (const auto& link : member.pong.links()) {
+    const auto other = std::find_if(members_.begin(), members_.end(), [&link](const auto& m) {
+      return m.second.entry.address == link.address();
+    });
+    to.links.push_back({other == members_.end() ? link.address() : other->first, link.maps(), link.bytes(),
+                        link.failed(), seconds_from_ns(link.ns())});
+  }
+}
+
+std::vector<DeviceCores> BusWorkerPool::cores_of(const WorkerView& view, const std::string& name,
+                                                 const worker::Pong& pong) {
+  std::vector<DeviceCores> out;
+  for (uint32_t v = 0; v < view.loaded.size(); ++v) {
+    if (view.places.worker_of(v) != name || (view.place[v].cores_size() == 0 && view.refused[v].empty()))
+      continue;
+    const auto& place = view.place[v];
+    DeviceCores device;
+    device.device = v;
+    device.model = view.roles[v].model();
+    device.device_class = view.roles[v].device_class();
+    device.host = place.host();
+    device.cores.assign(place.cores().begin(), place.cores().end());
+    for (const auto& bound : pong.bound())
+      if (bound.device() == v) device.bound.assign(bound.cores().begin(), bound.cores().end());
+    device.shared = place.shared();
+    device.loaded = view.loaded[v] != 0;
+    device.refused = view.refused[v];
+    out.push_back(std::move(device));
+  }
+  return out;
+}
+
 std::vector<char> BusWorkerPool::there(const WorkerView& view) const {
   const std::lock_guard lock(mutex_);
   return view.loaded;
+}
+
+std::string BusWorkerPool::owner(const WorkerView& view, uint32_t device) const {
+  const std::lock_guard lock(mutex_);
+  return device < view.loaded.size() ? view.places.worker_of(device) : "";
 }
 
 std::string BusWorkerPool::refusal(const WorkerView& view) const {

@@ -56,13 +56,18 @@ void BusWorkerPool::watch_sessions() {
       lost(name, session->id(), reason);
       continue;
     }
-    ping(*session);
+    ping(name, *session);
   }
 }
 
-void BusWorkerPool::ping(ServerSession& session) {
+void BusWorkerPool::ping(const std::string& name, ServerSession& session) {
   worker::ToWorker message;
-  message.mutable_ping()->set_number(++pings_);
+  const uint64_t number = ++pings_;
+  message.mutable_ping()->set_number(number);
+  {
+    const std::lock_guard lock(mutex_);
+    members_[name].pings.sent(number, live_now());
+  }
   session.send(std::move(message));
 }
 
@@ -100,13 +105,15 @@ void BusWorkerPool::seen(const BusEntry& event) {
     auto& m = members_[event.key];
     m.session = fresh;
     m.connected = false;
+    m.pings = {};
+    m.pong.Clear();
     ++m.sessions;
     ++open_sessions_;
   }
   const uint64_t epoch =
       options_.term > 0 ? epoch_of(options_.term, sessions_) : static_cast<uint64_t>(wall_ns());
   fresh->begin(epoch, options_.lease_s);
-  ping(*fresh);
+  ping(event.key, *fresh);
 }
 
 void BusWorkerPool::heard(const std::string& name, ServerSession& session,
@@ -125,8 +132,13 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
     m.heard = live_now();
     if (m.session.get() == &session && !m.connected) {
       is_new = m.connected = true;
+      m.peer = session.peer();
       queue_.push_back([this] { assign(); });
       changed_.notify_all();
+    }
+    if (message.has_pong() && m.session.get() == &session) {
+      m.pong = message.pong();
+      m.pings.answered(m.pong.number(), m.heard, wall_ns(), m.pong.wall_ns());
     }
     if (message.has_done()) {
       const auto& d = message.done();
@@ -239,6 +251,7 @@ void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::s
     m.session = nullptr;
     m.reason = reason.empty() ? "its session was ended" : reason;
     if (was_connected) why = m.reason;
+    if (gone->versions_differ() && gone->peer().protocol != 0) m.peer = gone->peer();
     if (gone->versions_differ() && m.logged != m.reason) refused = m.logged = m.reason;
     for (const auto& [generation, view] : views_) {
       std::vector<uint32_t> devices;

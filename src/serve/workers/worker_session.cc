@@ -85,7 +85,10 @@ void WorkerSession::stream_ended(const grpc::Status&) {
 void WorkerSession::send(worker::FromWorker message) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
-  if (!std::exchange(answered_, true)) message.set_version(kWorkerProtocol);
+  if (!std::exchange(answered_, true)) {
+    message.set_version(kWorkerProtocol);
+    message.set_program(resources_.program);
+  }
   outbox_.push_back(std::move(message));
   if (writing_) return;
   writing_ = true;
@@ -150,10 +153,13 @@ bool WorkerSession::take(const worker::ToWorker& message, grpc::Status& refusal)
   } else if (message.has_transfer()) {
     transfer(message.transfer());
   } else if (message.has_ping()) {
-    worker::FromWorker pong;
-    pong.mutable_pong()->set_number(message.ping().number());
-    add_running(*pong.mutable_pong());
-    send(std::move(pong));
+    worker::FromWorker answer;
+    auto& pong = *answer.mutable_pong();
+    pong.set_number(message.ping().number());
+    add_devices(pong);
+    for (auto& link : resources_.sender.links()) *pong.add_links() = std::move(link);
+    pong.set_wall_ns(resources_.clock());
+    send(std::move(answer));
   } else if (message.has_release()) {
     resources_.maps.release(message.release().batch(), message.release().device());
   }
@@ -237,14 +243,26 @@ void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>&
   send(std::move(message));
 }
 
-// Adds each device's present run.
-void WorkerSession::add_running(worker::Pong& pong) {
+// Adds how the devices that compute fare.
+void WorkerSession::add_devices(worker::Pong& pong) {
   std::set<const PartDevice*> seen;  // the same device may have a role in two plans
   const std::lock_guard lock(mutex_);
-  for (const auto& [generation, roles] : roles_)
-    for (const auto& [device, role] : roles) {
+  // The newest plan first, whose numbers the server knows the devices by.
+  for (auto of_plan = roles_.rbegin(); of_plan != roles_.rend(); ++of_plan)
+    for (const auto& [device, role] : of_plan->second) {
       const auto* part = role.part.device.get();
       if (part == nullptr || !seen.insert(part).second) continue;
+      const auto all = part->watched().all();
+      pong.set_run_ns(pong.run_ns() + all.elapsed);
+      pong.set_waited_ns(pong.waited_ns() + all.waited);
+      auto own = part->watched().cores();
+      std::sort(own.begin(), own.end());
+      const auto bound = part->watched().bound();
+      if (!own.empty() && !bound.empty() && own != bound) {
+        auto& wrong = *pong.add_bound();
+        wrong.set_device(device);
+        for (const int core : bound) wrong.add_cores(static_cast<uint32_t>(core));
+      }
       const auto now = part->running();
       if (!now) continue;
       auto& under_way = *pong.add_running();

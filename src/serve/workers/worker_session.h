@@ -26,13 +26,16 @@ namespace heddle {
 struct WorkerResources {
   explicit WorkerResources(const WorkerOptions& options)
       : name(options.name),
+        program(options.program),
+        clock(options.clock),
         devices(options.slowdown),
         token(options.security.token),
         share_cores(options.share_cores),
         network(options.network ? options.network : grpc_worker_network()),
         sender(*network, options.security),
         computing({options.device_names, options.models, options.slowdown}) {}
-  const std::string name;
+  const std::string name, program;
+  int64_t (*const clock)();
   TimedDevices devices;
   const std::string token;
   const bool share_cores;
@@ -87,7 +90,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   };
   std::optional<DeviceRole> role(uint64_t generation, uint32_t device);
   void begin_step(uint64_t attempt);
-  void add_running(worker::Pong& pong);
+  void add_devices(worker::Pong& pong);
   void send(worker::FromWorker message);
   void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
   void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,

@@ -12,6 +12,7 @@ namespace heddle {
 bool is_terminal(int fd);
 // In characters; 0 if `fd` is no terminal.
 int terminal_width(int fd);
+int terminal_height(int fd);
 
 // All of it, in as few calls as the kernel allows. A closed standard error is no error.
 void write_stderr(std::string_view text);

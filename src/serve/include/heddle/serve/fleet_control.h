@@ -12,6 +12,7 @@
 #include "heddle/serve/fleet_server.h"
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/machine_fleet.h"
+#include "heddle/serve/succession.h"
 
 namespace heddle {
 
@@ -52,6 +53,8 @@ struct FleetControlOptions {
   // Keeps what a successor needs to go on, a JSON text for resume(), for each plan that is put to work; from the
   // control's own thread. Null: nothing is kept.
   std::function<Status(const std::string& state)> save;
+  const Succession* succession =
+      nullptr;  // for status(): who leads; outlives the service. Null: no other can
   // Gets each change of plan and each decision on drift and trials, from the control's own thread.
   std::function<void(LogLevel, const std::string&)> log;
 };

@@ -17,6 +17,8 @@ namespace heddle {
 const char* protocol_name(DType dtype);
 std::optional<DType> dtype_from_protocol(std::string_view name);
 
+class RequestTrace;
+
 // A tensor of a request or an answer. The bytes are row-major, little-endian, without alignment; `owner`
 // keeps them alive. Its size is what dtype and shape say.
 struct InferTensor {
@@ -42,6 +44,7 @@ struct InferRequest {
   std::vector<InferTensor> inputs;
   std::vector<RequestedOutput> outputs;  // empty: all
   bool binary_outputs = false;           // of those that do not say
+  std::shared_ptr<RequestTrace> trace;   // null: it is not traced
 };
 
 // What happened to a request, in us since its arrival at the server.

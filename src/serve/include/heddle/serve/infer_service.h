@@ -17,6 +17,7 @@
 #include "heddle/serve/infer_message.h"
 #include "heddle/serve/live_plane.h"
 #include "heddle/serve/served_model.h"
+#include "heddle/serve/tracer.h"
 
 namespace heddle {
 
@@ -87,6 +88,9 @@ class InferService {
   void set_more_status(std::function<Json()> more) { more_status_ = std::move(more); }
   // More for metrics(): whole families. Set before anybody asks.
   void set_more_metrics(std::function<std::string()> more) { more_metrics_ = std::move(more); }
+  // Traces requests from here on; outlives the service. Set before anybody asks. Null: nothing is traced.
+  void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  Tracer* tracer() const { return tracer_; }
   // The repository's; without one what is served.
   std::vector<Repository::Entry> index() const;
 
@@ -141,6 +145,7 @@ class InferService {
   Repository repository_;
   std::function<Json()> more_status_;
   std::function<std::string()> more_metrics_;
+  Tracer* tracer_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> generations_{0};
   std::atomic<int64_t> started_ns_{0};

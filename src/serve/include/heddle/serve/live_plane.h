@@ -22,6 +22,18 @@ namespace heddle {
 
 inline TimeNs live_now() { return steady_ns(); }
 
+// A run of a row's batch on a device, or its way to one, of a row that is traced.
+struct PlaneStep {
+  uint64_t work = 0;  // rows with the same one went together
+  bool transfer = false;
+  bool lost = false;  // with its device, or it took too long or failed
+  uint32_t pipeline = 0, partition = 0, device = 0, source = 0, batch = 0;
+  std::string device_class, worker, source_worker;  // workers' names are empty for devices of this process
+  TimeNs began = 0, ended = 0, planned_ns = 0;
+  TimeNs measured_ns = 0;  // of a run, by the device
+};
+using PlaneSteps = std::vector<PlaneStep>;
+
 // One row of a request on its way through a plane. The plane owns no requests: they live until settled().
 struct LiveRequest {
   virtual ~LiveRequest() = default;
@@ -32,6 +44,7 @@ struct LiveRequest {
   TimeNs deadline = 0;
   uint16_t priority = 0;               // of those that wait for the model the least is served first
   std::vector<RemotePayload> payload;  // what a device in another process is sent, in this order
+  std::shared_ptr<PlaneSteps> steps;   // filled by the plane for a row that is traced; null: it is not
   // Filled by the plane.
   TimeNs arrived = 0, begun = 0, finished = 0;
   uint32_t batch = 0;    // rows of its first run
@@ -79,6 +92,7 @@ struct LivePoolCounters {
   double busy_s = 0;       // of all its devices together
   double predicted_s = 0;  // by the plan, of the same runs
   uint32_t running = 0;    // devices that are busy now
+  uint32_t lost = 0;       // whose process is not there, or that have not answered for too long
   // Their mean over the last seconds: what is older counts less, by e every kUseMemory_s.
   double mean_running = 0;
   TimeNs mean_until = 0;

@@ -15,6 +15,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/status.h"
 #include "heddle/fleet/simulator.h"
+#include "heddle/serve/http_message.h"
 #include "heddle/serve/shape_buckets.h"
 #include "heddle/serve/tls.h"
 
@@ -24,6 +25,7 @@ struct LoadTarget {
   std::string host = "127.0.0.1";
   int port = 8000;
   std::string bearer_token;               // empty: none
+  HttpHeaders headers;                    // further ones of each HTTP request
   std::shared_ptr<const TlsContext> tls;  // none: not encrypted
   bool grpc = false;                      // instead of HTTP
   std::string grpc_trusted;  // by gRPC with tls: the certificates that are trusted (PEM; empty: the system's)

@@ -74,6 +74,8 @@ class RemoteDevices {
   virtual void begin(RemoteTask task) = 0;
   // The feature map of a batch is not needed there any more.
   virtual void release(uint64_t /*batch*/, uint32_t /*device*/) {}
+  // The name of the process that has a device; empty: none has it.
+  virtual std::string owner(uint32_t /*device*/) const { return {}; }
   // Why parts cannot be loaded on their devices, for people; empty: none was refused.
   virtual std::string refusal() const { return {}; }
 };

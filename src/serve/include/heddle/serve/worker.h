@@ -11,6 +11,8 @@
 #include <string>
 
 #include "heddle/base/status.h"
+#include "heddle/base/sync.h"
+#include "heddle/base/version.h"
 #include "heddle/serve/bus.h"
 
 namespace heddle {
@@ -38,6 +40,9 @@ struct WorkerOptions {
   bool share_cores = false;
   WorkerSecurity security;
   std::shared_ptr<WorkerNetwork> network;  // by which others reach it; null: gRPC
+  // What it tells the server of itself: the version of its program, and the time in ns since 1970.
+  std::string program = kVersion;
+  int64_t (*clock)() = wall_ns;
 };
 
 struct WorkerCounters {

@@ -31,6 +31,25 @@ struct WorkerPoolOptions {
   std::shared_ptr<WorkerNetwork> network;  // to the workers; null: gRPC
 };
 
+// A device that computes, as its worker has reported it.
+struct DeviceCores {
+  uint32_t device = 0;  // of the plan, virtual
+  std::string model, device_class;
+  std::string host;        // the same for all processes of one running kernel
+  std::vector<int> cores;  // its own
+  std::vector<int> bound;  // that its thread may use, if these are others; else empty
+  bool shared = false;     // it may share them with other workers' devices
+  bool loaded = false;
+  std::string refused;  // why it has not loaded its part; empty: it has, or is about to
+};
+
+// What one worker has sent to another since its session began.
+struct WorkerLink {
+  std::string to;  // the other's name; its address if nobody has it any more
+  uint64_t maps = 0, bytes = 0, failed = 0;
+  double seconds = 0;  // of all maps, from the first byte until the receiver had it all
+};
+
 struct WorkerState {
   std::string name, address, state;  // "connecting", "connected", "lost"
   std::string reason;                // why it was lost, what it refuses to load, or whose cores it shares
@@ -38,8 +57,18 @@ struct WorkerState {
   int64_t pid = 0;
   uint32_t virtual_devices = 0;  // of the plan, that it has
   uint64_t sessions = 0, losses = 0, runs = 0;
-  double heard_s = 0;  // since its last message, connected or not
-  double busy_s = 0;   // measured by the worker
+  double heard_s = 0;     // since its last message, connected or not
+  double busy_s = 0;      // measured by the worker
+  std::string program;    // the version of its program; empty: it does not say
+  uint32_t protocol = 0;  // kWorkerProtocol of it; 0: it has not answered yet
+  // By the last pings of its session, of which there were `pings`.
+  size_t pings = 0;
+  double round_trip_s = 0, median_trip_s = 0;   // the least, and the median
+  bool has_clock = false;                       // it says what time it has
+  double clock_ahead_s = 0, clock_error_s = 0;  // of the server's: by so much, give or take
+  double compute_s = 0, waited_s = 0;  // of devices that compute: all runs; of these the time without a core
+  std::vector<WorkerLink> links;
+  std::vector<DeviceCores> cores;  // of the newest plan
 };
 
 class WorkerPool {

@@ -1,0 +1,46 @@
+// A short run of `heddle bench scale`.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "suites.h"
+
+namespace heddle::bench {
+namespace {
+
+TEST(ScaleBench, NamesTheFirstBottleneckOfEachSize) {
+  BenchOptions options;
+  options.time_limit_s = .3;
+  const auto rows = bench_scale(options, {});
+  ASSERT_TRUE(rows.ok()) << rows.error().to_string();
+  struct Size {
+    double least = 0, offered = 0, servers = 0;
+    std::string bottleneck, least_part;
+  };
+  std::map<std::string, Size> sizes;
+  for (const BenchRow& row : *rows) {
+    EXPECT_GT(row.value, 0) << row.instance << ": " << row.metric;
+    auto& size = sizes[row.instance];
+    const std::string needed = "servers needed; first bottleneck: ";
+    if (row.metric.starts_with(needed)) {
+      size.servers = row.value;
+      size.bottleneck = row.metric.substr(needed.size());
+    } else if (row.baseline == "requests that the devices serve") {
+      size.offered = *row.baseline_value;
+      if (size.least == 0 || row.value < size.least) {
+        size.least = row.value;
+        size.least_part = row.metric;
+      }
+    }
+  }
+  ASSERT_EQ(sizes.size(), 3U);
+  for (const auto& [name, size] : sizes) {
+    EXPECT_EQ(size.bottleneck, size.least_part) << name;
+    EXPECT_GE(size.servers * size.least, size.offered) << name;
+    EXPECT_LT((size.servers - 1) * size.least, size.offered) << name;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::bench
