@@ -51,13 +51,12 @@ Result<Curve> curve_of(const PpipeLoadShares& shares, bool bound) {
 }
 
 Status draw(const std::string& path, const std::array<Curve, std::size(kCurves)>& curves, double instances) {
-  Chart chart{
-      .title = fmt::format("Poisson arrivals, mean of {} of PPipe's instances", instances),
-      .x_label = "load factor (1: the rate of PPipe's plan)",
-      .y_label = "requests in time",
-      .y_min = .5,
-      .y_max = 1,
-      .y_percent = true};
+  Chart chart{.title = fmt::format("Poisson arrivals, mean of {} of PPipe's instances", instances),
+              .x_label = "load factor (1: the rate of PPipe's plan)",
+              .y_label = "requests in time",
+              .y_min = .5,
+              .y_max = 1,
+              .y_percent = true};
   for (size_t c = 0; c < curves.size(); ++c) {
     ChartLine line{kCurves[c].legend, {}};
     for (size_t s = 0; s < kSteps && curves[c][s] >= chart.y_min; ++s)
