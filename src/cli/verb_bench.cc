@@ -55,7 +55,8 @@ RunFn setup_bench(Command& command) {
       "sortinghat: v100-1, v100-2, v100-4, v100-hetero, a6000, p4d, models' names, 1x32, 1x1024, 4x128, "
       "32x64; "
       "dnn-partitioning: parts of the instances' names; ppipe: plans, fleets, simulation, goodput, "
-      "attainment, realtime, day, speed, small, and clusters or instances of these, such as HC1-L or "
+      "ablation, attainment, realtime, day, speed, small, and clusters or instances of these, such as HC1-L "
+      "or "
       "HC1-L/G1; solvers: shapes, schedules, placements)");
   command.list("--models", o->options.models,
                "folder or file with models (repeatable; .onnx, hios: also .json; default: those of the "

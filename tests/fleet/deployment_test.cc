@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
 
+#include "data_plane_support.h"
 #include "heddle/fleet/ppipe_data.h"
 #include "heddle/fleet/sweep.h"
 
@@ -70,6 +72,51 @@ TEST(Deploy, SharesFillWholeDevicesOfOnePositionOnly) {
   EXPECT_EQ(d->devices[0].device, d->devices[1].device);
   EXPECT_EQ(d->devices[1].device, d->devices[2].device);
   EXPECT_NE(d->devices[3].device, d->devices[0].device);
+}
+
+// Of four devices two send and two receive. On each server one of both keeps its links half as busy.
+TEST(Deploy, PoolsThatSendAndPoolsThatReceiveShareServers) {
+  const auto fleet = two_class_fleet();
+  auto d = deploy(fleet, plan_of({{.partitions = {{0, 1, 0, 1, 2}, {1, 2, 1, 1, 1}}},
+                                  {.partitions = {{0, 1, 1, 1, 2}, {1, 2, 0, 1, 2}}}}));
+  ASSERT_TRUE(d.ok()) << d.error().to_string();
+  const auto servers = [&](size_t pipeline, size_t partition) {
+    const auto& pool = d->pipelines[pipeline].partitions[partition];
+    std::set<uint32_t> all;
+    for (uint32_t i = 0; i < pool.num_devices; ++i) all.insert(d->devices[pool.first_device + i].server);
+    return all;
+  };
+  EXPECT_EQ(servers(0, 0).size(), 2u);
+  EXPECT_EQ(servers(0, 0), servers(1, 1));
+  EXPECT_EQ(d->num_servers, 5u);
+  put_on_servers(*d, ServerOrder::kConsecutive);
+  EXPECT_EQ(servers(0, 0).size(), 1u);
+  EXPECT_NE(servers(0, 0), servers(1, 1));
+  EXPECT_EQ(d->num_servers, 5u);
+}
+
+// No server holds more devices than the class's servers do.
+TEST(Deploy, ServersHoldWhatTheyHaveRoomFor) {
+  Random random(4);
+  for (int i = 0; i < 100; ++i) {
+    Deployment d = random_deployment(random);
+    for (auto& c : d.classes) {
+      c.per_server = 1 + static_cast<uint32_t>(random.below(4));
+      c.devices += static_cast<int64_t>(random.below(4));
+    }
+    for (const auto order : {ServerOrder::kSpread, ServerOrder::kConsecutive}) {
+      put_on_servers(d, order);
+      std::map<uint32_t, std::set<uint32_t>> devices;
+      for (const auto& v : d.devices) devices[v.server].insert(v.device);
+      EXPECT_EQ(devices.size(), d.num_servers);
+      for (const auto& [server, on] : devices) {
+        const auto c =
+            std::ranges::find_if(d.devices, [&](const auto& v) { return v.server == server; })->device_class;
+        EXPECT_LE(on.size(), d.classes[c].per_server);
+      }
+      EXPECT_TRUE(check_deployment(d).ok());
+    }
+  }
 }
 
 TEST(Deploy, WhatDoesNotFitIsNamed) {

@@ -14,11 +14,13 @@ namespace {
 
 // The most requests of one model in time, over all orders of all batches. Each batch begins as early as those
 // before it allow. Exact for pipelines of one partition: any schedule, its batches sorted by start, is among
-// them. Links are free, as in the bound.
+// them.
 class Clairvoyant {
  public:
   Clairvoyant(const Deployment& deployment, const std::vector<Arrival>& arrivals)
-      : deployment_(deployment), arrivals_(arrivals), free_(deployment.devices.size(), 0) {}
+      : deployment_(deployment),
+        arrivals_(arrivals),
+        free_(deployment.devices.size() + 2 * deployment.num_servers, 0) {}
   uint64_t most() {
     search((1u << arrivals_.size()) - 1, 0);
     return best_;
@@ -36,10 +38,16 @@ class Clairvoyant {
         const auto last = static_cast<size_t>(std::bit_width(set) - 1);
         const auto before = free_;
         TimeNs t = arrivals_[last].at;
+        uint32_t sender = 0;
         for (const auto& pool : pipeline.partitions) {
           const auto from = free_.begin() + pool.first_device;
           const auto device = std::min_element(from, from + pool.num_devices);
-          if (!pool.transfer_ns.empty()) t += pool.transfer_ns[n - 1];
+          const auto number = static_cast<uint32_t>(device - free_.begin());
+          if (!pool.transfer_ns.empty()) {
+            TimeNs &up = link(sender, 0), &down = link(number, 1);
+            t = up = down = std::max({t, up, down}) + pool.transfer_ns[n - 1];
+          }
+          sender = number;
           t = *device = std::max(t, *device) + pool.run_ns[n - 1];
         }
         if (t <= arrivals_[first].at + deployment_.models[0].slo_ns) search(left & ~set, served + n);
@@ -47,9 +55,14 @@ class Clairvoyant {
       }
   }
 
+  TimeNs& link(uint32_t device, uint32_t direction) {
+    return free_[deployment_.devices.size() + direction * deployment_.num_servers +
+                 deployment_.devices[device].server];
+  }
+
   const Deployment& deployment_;
   const std::vector<Arrival>& arrivals_;
-  std::vector<TimeNs> free_;
+  std::vector<TimeNs> free_;  // devices, uplinks, downlinks
   uint64_t best_ = 0;
 };
 

@@ -100,8 +100,8 @@ ProbedPath brute_probe(const Deployment& d, const ReservationBook& book, uint32_
 // Runs arrivals through a deployment; times are exact, or off by up to `off` percent.
 class Play {
  public:
-  Play(const Deployment& d, Random& random, int64_t off)
-      : d_(d), random_(random), off_(off), dispatcher_(d, {}) {}
+  Play(const Deployment& d, Random& random, int64_t off, const DispatchOptions& options = {})
+      : d_(d), random_(random), off_(off), dispatcher_(d, options) {}
 
   // Finishes the work that ends by then.
   void go_on(TimeNs until) {
@@ -147,7 +147,7 @@ TEST(Dispatcher, ProbesFindWhatALookAtEveryDeviceFinds) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Random random = random_stream(seed, 9);
     const Deployment d = random_deployment(random);
-    Play play(d, random, seed % 2 == 0 ? 20 : 0);
+    Play play(d, random, seed % 2 == 0 ? 20 : 0, {.free_links = false});
     TimeNs now = 0;
     for (RequestId r = 0; r < 250; ++r) {
       now += static_cast<TimeNs>(random.below(4000));
@@ -166,13 +166,47 @@ TEST(Dispatcher, ProbesFindWhatALookAtEveryDeviceFinds) {
   }
 }
 
+// With free links the batch leaves the first pool as soon as from any of its devices, and arrives no later for that.
+TEST(Dispatcher, TheFirstDeviceIsTheOneThatCanSendFirst) {
+  uint64_t other = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    Random random = random_stream(seed, 10);
+    const Deployment d = random_deployment(random);
+    Play play(d, random, 0);
+    const auto& book = play.dispatcher().book();
+    const auto uplink = [&](uint32_t v) {
+      return static_cast<uint32_t>(d.devices.size()) + d.devices[v].server;
+    };
+    TimeNs now = 0;
+    for (RequestId r = 0; r < 250; ++r) {
+      now += static_cast<TimeNs>(random.below(4000));
+      play.go_on(now);
+      play.submit(static_cast<uint32_t>(random.below(d.models.size())), r, now);
+      for (uint32_t p = 0; p < d.pipelines.size(); ++p) {
+        const auto& pools = d.pipelines[p].partitions;
+        if (pools.size() < 2) continue;
+        const TimeNs run = pools[0].run_ns[0], send = pools[1].transfer_ns[0];
+        TimeNs soonest = kNever;
+        for (uint32_t v = pools[0].first_device; v < pools[0].first_device + pools[0].num_devices; ++v)
+          soonest = std::min(soonest, book.earliest(uplink(v), book.earliest(v, now, run) + run, send));
+        const auto path = play.dispatcher().probe(p, 1, now);
+        ASSERT_EQ(book.earliest(uplink(path.device[0]), path.start[0] + run, send), soonest)
+            << "seed " << seed;
+        ASSERT_EQ(book.earliest(path.device[0], path.start[0], run), path.start[0]);
+        other += path.device[0] != brute_probe(d, book, p, 1, now).device[0];
+      }
+    }
+  }
+  EXPECT_GT(other, 0u);
+}
+
 // The search for a path may stop early: when another pipeline waits less, or when the deadline is missed.
 TEST(Dispatcher, TakesThePipelineThatWaitsLeastOfThoseInTime) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Random random = random_stream(seed, 11);
     Deployment d = random_deployment(random);
     for (auto& p : d.pipelines) p.batch = 1;
-    Play play(d, random, 0);
+    Play play(d, random, 0, {.free_links = false});
     TimeNs now = 0;
     std::map<RequestId, uint32_t> expected;
     std::vector<RequestId> dropped;

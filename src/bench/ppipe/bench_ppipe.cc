@@ -10,15 +10,12 @@ struct Part {
   const char* name;
   Result<std::vector<BenchRow>> (*run)(const PpipeBench&);
 };
-constexpr Part kSuiteParts[] = {{"plans", bench_ppipe_plans},
-                                {"fleets", bench_ppipe_fleets},
-                                {"simulation", bench_ppipe_simulation},
-                                {"goodput", bench_ppipe_goodput},
-                                {"attainment", bench_ppipe_attainment},
-                                {"realtime", bench_ppipe_realtime},
-                                {"day", bench_ppipe_day},
-                                {"speed", bench_ppipe_speed},
-                                {"small", bench_ppipe_small}};
+constexpr Part kSuiteParts[] = {
+    {"plans", bench_ppipe_plans},           {"fleets", bench_ppipe_fleets},
+    {"simulation", bench_ppipe_simulation}, {"goodput", bench_ppipe_goodput},
+    {"ablation", bench_ppipe_ablation},     {"attainment", bench_ppipe_attainment},
+    {"realtime", bench_ppipe_realtime},     {"day", bench_ppipe_day},
+    {"speed", bench_ppipe_speed},           {"small", bench_ppipe_small}};
 
 constexpr int kRepeats = 3;
 

@@ -29,6 +29,8 @@ Result<std::vector<BenchRow>> bench_ppipe_simulation(const PpipeBench& bench);
 Result<std::vector<BenchRow>> bench_ppipe_speed(const PpipeBench& bench);
 // The same beside the bound on any scheduler, in steps of .01, over ten seeds.
 Result<std::vector<BenchRow>> bench_ppipe_goodput(const PpipeBench& bench);
+// What each policy of the data plane brings, left out and alone.
+Result<std::vector<BenchRow>> bench_ppipe_ablation(const PpipeBench& bench);
 // Requests in time over the load factor, and their picture.
 Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench);
 // A day that plans follow.

@@ -22,6 +22,7 @@ struct PpipeCase {
   SchedulerKind scheduler = SchedulerKind::kReservation;
   const Deployment* deployment = nullptr;
   std::vector<double> rates;  // of load factor 1: the PPipe plan's, in whole requests per second
+  DispatchOptions dispatch;
 };
 std::string ppipe_instance(const PpipeCase& c);  // "HC1-L/G1"
 

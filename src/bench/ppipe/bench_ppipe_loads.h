@@ -26,9 +26,13 @@ class PpipeLoadShares {
   };
   Result<Counts> served(double load) const;
   Result<Counts> bound(double load) const;
-  Result<PpipeLoads> greatest();
+  Result<PpipeLoads> greatest() const;
+  Result<double> greatest_served() const;
 
  private:
+  template <class CountsAt>
+  Result<double> greatest_of(const CountsAt& counts_at) const;
+
   const PpipeCase& case_;
   SweepOptions options_;
 };

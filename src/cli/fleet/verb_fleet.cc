@@ -84,7 +84,9 @@ void FleetGoalFlags::declare(Command& command) {
       "goodput (most of --load)");
   command.rate("--load", load_per_s, "requests of all models together, split by their weights", 0, 1e15);
   command.seconds("--time-limit", time_limit_s,
-                  "time for planning, then the best so far (default: none; 60s for ppipe-milp and --prove)",
+                  "time for planning, then the best so far (default: none; 60s for ppipe-milp and --prove; "
+                  "--traffic ends by "
+                  "itself, within 2s for 100 devices)",
                   0, 1e7);
   command.flag("--prove", prove, "spend the time on a better bound, by a MILP over all columns");
 }

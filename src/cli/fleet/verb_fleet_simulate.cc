@@ -23,7 +23,8 @@ struct FleetSimulateOptions {
   std::string csv, html, window;
   std::vector<std::string> lose;
   bool compressed = false, no_feedback = false, retry = false, bound = false;
-  double rate_per_s = 0, duration_s = 30, attainment = .99, least_batch = 0, jitter = 0, avoid_stragglers = 0;
+  double rate_per_s = 0, duration_s = 30, attainment = .99, least_batch = .95, jitter = 0,
+         avoid_stragglers = 0;
   int64_t seed = 1, threads = 0;
 };
 
@@ -219,7 +220,7 @@ Status read_simulation(const FleetSimulateOptions& o, const Invocation& invocati
   s.cancel = invocation.cancel;
   s.dispatch.feedback = !o.no_feedback;
   s.dispatch.retry = o.retry;
-  s.dispatch.least_batch_share = o.least_batch;
+  s.dispatch.least_batch_rate = o.least_batch;
   s.dispatch.avoid_stragglers = o.avoid_stragglers;
   HEDDLE_ASSIGN_OR_RETURN(s.dispatch.guard_ns, time_flag("--guard", o.guard));
   HEDDLE_ASSIGN_OR_RETURN(s.warmup, time_flag("--warmup", o.warmup));
@@ -336,9 +337,11 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
   command.option("--attainment", o.attainment, "the wanted share in time (default .99)", 0, 1);
   command.option("--warmup", o.warmup, "time at the start whose requests are not counted (default 0)");
   command.option("--guard", o.guard, "time kept free before each deadline (default 0)");
-  command.option(
-      "--least-batch", o.least_batch,
-      "drop a request that at first sight gets less than this share of the planned batch (default 0)", 0, 1);
+  command.option("--least-batch", o.least_batch,
+                 "drop a request that waiting leaves only a batch with less than this share of the planned "
+                 "batch's requests per "
+                 "device time (default .95; 0: never)",
+                 0, 1);
   command.flag("--no-feedback", o.no_feedback, "measured times do not correct reservations");
   command.option("--avoid-stragglers", o.avoid_stragglers,
                  "no new work for a device whose run is overdue by this share of its time (default 0: off)",

@@ -1,8 +1,12 @@
 #include "heddle/fleet/deployment.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <span>
 #include <tuple>
+
+#include "servers.h"
 
 namespace heddle {
 namespace {
@@ -91,6 +95,29 @@ uint32_t pack(const std::vector<PoolInWork>& pools, uint32_t next, std::vector<V
   return next + static_cast<uint32_t>(room.size()) - began;
 }
 
+// What each whole device needs of its server's links when all pipelines run at the rates that their pools sustain.
+std::vector<LinkLoad> link_loads(const Deployment& d, uint32_t devices) {
+  std::vector<LinkLoad> loads(devices);
+  for (const auto& pipeline : d.pipelines) {
+    const auto& pools = pipeline.partitions;
+    double per_ns = std::numeric_limits<double>::max();  // batches
+    for (const auto& pool : pools)
+      per_ns = std::min(per_ns, pool.num_devices / static_cast<double>(pool.run_ns.back()));
+    for (size_t k = 0; k < pools.size(); ++k) {
+      const auto part = [&](const DevicePool& to) {
+        return per_ns * static_cast<double>(to.transfer_ns.back()) / pools[k].num_devices;
+      };
+      const LinkLoad own{k + 1 < pools.size() ? part(pools[k + 1]) : 0, k > 0 ? part(pools[k]) : 0};
+      for (uint32_t i = 0; i < pools[k].num_devices; ++i) {
+        auto& load = loads[d.devices[pools[k].first_device + i].device];
+        load.up += own.up;
+        load.down += own.down;
+      }
+    }
+  }
+  return loads;
+}
+
 Result<std::vector<TimeNs>> run_times(const Fleet& fleet, const FleetModel& model, const FleetPartition& part,
                                       int batch, const std::string& place) {
   std::vector<TimeNs> times;
@@ -147,12 +174,33 @@ Status check_deployment(const Deployment& d) {
   return {};
 }
 
+void put_on_servers(Deployment& d, ServerOrder order) {
+  uint32_t devices = 0;
+  for (const auto& c : d.classes) devices += c.used;
+  const auto loads = link_loads(d, devices);
+  std::vector<uint32_t> server_of(devices);
+  d.num_servers = 0;
+  for (const auto& c : d.classes) {
+    const auto own = std::span(loads).subspan(c.first_device, c.used);
+    const auto spread = order == ServerOrder::kSpread ? spread_over_servers(own, c.devices, c.per_server)
+                                                      : std::vector<uint32_t>();
+    const uint32_t first = d.num_servers;
+    for (uint32_t i = 0; i < c.used; ++i) {
+      const uint32_t server = first + (spread.empty() ? i / c.per_server : spread[i]);
+      server_of[c.first_device + i] = server;
+      d.num_servers = std::max(d.num_servers, server + 1);
+    }
+  }
+  for (auto& v : d.devices) v.server = server_of[v.device];
+}
+
 Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
   if (plan.models.size() != fleet.models.size())
     return Error(Code::kInvalidInput, "the plan has " + std::to_string(plan.models.size()) +
                                           " models, the fleet " + std::to_string(fleet.models.size()));
   Deployment d;
-  for (const auto& c : fleet.classes) d.classes.push_back({c.name, c.count, 0, 0});
+  for (const auto& c : fleet.classes)
+    d.classes.push_back({c.name, c.count, 0, 0, static_cast<uint32_t>(std::max(1, c.devices_per_server))});
   // Pools that may share whole devices: same class, model and position.
   std::map<std::tuple<int, size_t, size_t>, std::vector<PoolInWork>> together;
   int64_t total = 0;
@@ -211,25 +259,17 @@ Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
     auto& c = d.classes[static_cast<size_t>(std::get<0>(key))];
     c.used += pack(pools, c.used, d.devices);
   }
-  std::vector<uint32_t> first_server;
   uint32_t first_device = 0;
   for (size_t c = 0; c < d.classes.size(); ++c) {
     if (d.classes[c].used > d.classes[c].devices)
       return Error(Code::kInvalidInput,
                    "class '" + d.classes[c].name + "': the plan takes " + std::to_string(d.classes[c].used) +
                        " whole devices, the fleet has " + std::to_string(d.classes[c].devices));
-    const auto per_server = static_cast<uint32_t>(std::max(1, fleet.classes[c].devices_per_server));
-    first_server.push_back(d.num_servers);
-    d.num_servers += (d.classes[c].used + per_server - 1) / per_server;
     d.classes[c].first_device = first_device;
     first_device += d.classes[c].used;
   }
-  for (auto& v : d.devices) {
-    const auto per_server =
-        static_cast<uint32_t>(std::max(1, fleet.classes[v.device_class].devices_per_server));
-    v.server = first_server[v.device_class] + v.device / per_server;
-    v.device += d.classes[v.device_class].first_device;
-  }
+  for (auto& v : d.devices) v.device += d.classes[v.device_class].first_device;
+  put_on_servers(d, ServerOrder::kSpread);
   HEDDLE_RETURN_IF_ERROR(check_deployment(d));
   return d;
 }

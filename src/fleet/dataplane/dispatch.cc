@@ -13,7 +13,8 @@ Dispatcher::Dispatcher(const Deployment& deployment, const DispatchOptions& opti
       spread_(options.feedback && options.avoid_stragglers > 0),
       straggles_(deployment.devices.size(), 0),
       queues_(deployment.models.size()),
-      wake_at_(deployment.models.size(), kNever) {
+      wake_at_(deployment.models.size(), kNever),
+      turns_(deployment) {
   const auto devices = static_cast<uint32_t>(deployment.devices.size());
   for (const auto& d : deployment.devices) {
     uplink_.push_back(devices + d.server);
@@ -35,6 +36,7 @@ Dispatcher::Dispatcher(const Deployment& deployment, const DispatchOptions& opti
       sums_.push_back(sum);
     }
     route.first_sum = static_cast<uint32_t>(sums_.size()) - pipeline.batch;
+    route.least_batch = least_batch(pipeline);
     routes_.push_back(route);
     for (const auto& pool : pipeline.partitions)
       pools_.push_back({pool.first_device, pool.first_device + pool.num_devices, group_of(pool)});
@@ -54,6 +56,19 @@ uint32_t Dispatcher::group_of(const DevicePool& pool) {
   return book_.add_group(pool.first_device, pool.num_devices, least);
 }
 
+// The smallest batch that uses devices nearly as well as the planned one.
+uint32_t Dispatcher::least_batch(const DeployedPipeline& pipeline) const {
+  const auto rate = [&](uint32_t b) {
+    double slowest = 0;  // of the pools, the time in which each of its devices takes one batch
+    for (const auto& pool : pipeline.partitions)
+      slowest = std::max(slowest, static_cast<double>(pool.run_ns[b - 1]) / pool.num_devices);
+    return b / slowest;
+  };
+  uint32_t b = pipeline.batch;
+  while (b > 1 && rate(b - 1) >= options_.least_batch_rate * rate(pipeline.batch)) --b;
+  return b;
+}
+
 void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
   auto& queue = queues_[model];
   bool due = wake_at_[model] <= now;  // the last moment to wait has come
@@ -69,7 +84,10 @@ void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
     const bool served = deadline > now && choose(model, deadline, now, pipeline, size);
     const bool first_look = !first.examined;
     first.examined = true;
-    if (!served || (first_look && size < options_.least_batch_share * routes_[pipeline].batch)) {
+    // Not if it was late from the start: then no wait made the batch small.
+    const bool too_small = first_look && served && size < routes_[pipeline].least_batch &&
+                           deadline - now >= sums_[routes_[pipeline].first_sum + routes_[pipeline].batch - 1];
+    if (!served || too_small) {
       actions.dropped.push_back(first.request);
       queue.pop();
       continue;
@@ -120,6 +138,7 @@ void Dispatcher::dispatch(uint32_t model, uint32_t pipeline, uint32_t size, cons
     queue.pop();
   }
   ++counters_.batches;
+  if (!options_.least_wait) turns_.take(pipeline, [](uint32_t) { return true; });
   reserve(id, 0, path, now);
   start_if_ready(batch.booking[0], now, actions);
 }

@@ -29,6 +29,24 @@ inline bool Dispatcher::first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs
   return best != kNoId;
 }
 
+// Instead of the path's first device another one, if the batch could leave it sooner for the next pool.
+void Dispatcher::prefer_free_link(const Pool& pool, TimeNs t, const StepTimes* times, TimeNs limit,
+                                  ProbedPath& path) const {
+  const TimeNs run = times[0].run, send = times[1].send;
+  const TimeNs done = path.start[0] + run;
+  TimeNs leaves = book_.earliest(uplink(path.device[0]), done, send);
+  for (uint32_t d = pool.first_device; d < pool.end && leaves > done; ++d) {
+    if (book_.not_before(d, t, run) + run >= leaves) continue;
+    const TimeNs begins = book_.earliest(d, t, run);
+    if (begins >= limit) continue;
+    const TimeNs sent = book_.earliest(uplink(d), begins + run, send);
+    if (sent >= leaves) continue;
+    leaves = sent;
+    path.device[0] = d;
+    path.start[0] = begins;
+  }
+}
+
 // The same for the pool of a later partition k. The device of partition k - 1 holds the batch from t on.
 inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTimes times, TimeNs limit,
                                  bool avoid, ProbedPath& path) const {
@@ -64,7 +82,7 @@ inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTim
     // A lower bound rules out most devices before their links are searched.
     const TimeNs bound = book_.not_before(d, arrived, times.run);
     if (bound > start || (bound == start && !spread_ && d > best) || (avoid && straggles_[d])) continue;
-    // The devices of a server have consecutive numbers and share its downlink.
+    // Devices of a server share its downlink.
     if (const ResourceId down = downlink(d); down != last_down) {
       last_down = down;
       last_sent = sent_to(d);
@@ -102,6 +120,8 @@ bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partitio
                      : next_hop(k, pool, t, times[k], limit, avoid, path);
       if (found || !avoid) break;  // otherwise all open devices straggle
     }
+    if (found && k == 0 && route.partitions > 1 && options_.free_links && straggling_ == 0)
+      prefer_free_link(pool, t, times, latest, path);
     if (found) wait += path.start[step] - ready;
     if (!found || wait > most_wait) {
       path.finish = path.wait = kNever;
@@ -128,17 +148,26 @@ bool Dispatcher::choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& p
   bool found = false;
   others_.clear();
   counters_.probes += pipelines.size();
+  const uint32_t only = options_.least_wait ? kNoId : turns_.next(model, [](uint32_t) { return true; });
+  const auto wait_of = [&](const ProbedPath& path) {
+    return options_.look_ahead ? path.wait : path.start[0] - now;
+  };
+  const auto probe_within = [&](uint32_t p, uint32_t b, TimeNs most_wait, ProbedPath& path) {
+    return most_wait >= 0 && probe_from(p, b, 0, now, options_.look_ahead ? most_wait : kNever, path) &&
+           wait_of(path) <= most_wait;
+  };
   for (const uint32_t p : pipelines) {
+    if (only != kNoId && p != only) continue;
     const Route& route = routes_[p];
     const TimeNs slack = left - sums_[route.first_sum + route.batch - 1];  // the longest wait in time
     // After the first hit, only shorter waits are of interest. A late path is of interest only if a smaller
     // batch could be tried.
-    const TimeNs most_wait = found ? std::min(slack, path_->wait - 1) : route.batch > 1 ? kNever : slack;
-    if (most_wait < 0 || !probe_from(p, route.batch, 0, now, most_wait, *spare_)) continue;
-    if (spare_->wait > slack) {
+    const TimeNs most_wait = found ? std::min(slack, wait_of(*path_) - 1) : route.batch > 1 ? kNever : slack;
+    if (!probe_within(p, route.batch, most_wait, *spare_)) continue;
+    if (const TimeNs wait = wait_of(*spare_); wait > slack) {
       auto place = others_.end();  // sorted by wait; equal waits keep their order
-      while (place != others_.begin() && place[-1].first > spare_->wait) --place;
-      others_.emplace(place, spare_->wait, p);
+      while (place != others_.begin() && place[-1].first > wait) --place;
+      others_.emplace(place, wait, p);
       continue;
     }
     found = true;
@@ -152,7 +181,7 @@ bool Dispatcher::choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& p
     for (uint32_t b = route.batch; --b > 0;) {
       ++counters_.probes;
       const TimeNs slack = left - sums_[route.first_sum + b - 1];
-      if (slack < 0 || !probe_from(p, b, 0, now, slack, *path_)) continue;
+      if (!probe_within(p, b, slack, *path_)) continue;
       pipeline = p;
       size = b;
       return true;

@@ -13,7 +13,8 @@ ReactiveScheduler::ReactiveScheduler(const Deployment& deployment, bool retry)
       on_hand_(deployment.devices.size(), 0),
       running_(deployment.devices.size(), kNoId),
       closed_(deployment.devices.size(), 0),
-      pipelines_(deployment.pipelines.size()) {
+      pipelines_(deployment.pipelines.size()),
+      turns_(deployment) {
   for (uint32_t p = 0; p < deployment.pipelines.size(); ++p) {
     const auto& partitions = deployment.pipelines[p].partitions;
     const auto planned = deployment.pipelines[p].batch;
@@ -67,20 +68,12 @@ void ReactiveScheduler::release(uint32_t batch) {
   batches_.give_back(batch);
 }
 
-// Smooth weighted round robin: each turn every pipeline earns its rate; the richest is chosen, pays the sum.
+// The next of the pipelines that have a device in their first pool.
 uint32_t ReactiveScheduler::choose_pipeline(uint32_t model) {
-  const auto& pipelines = deployment_.models[model].pipelines;
-  uint32_t best = kNoId;
-  double sum = 0;
-  for (const uint32_t p : pipelines) {
-    if (pipelines_[p].open_first == 0) continue;
-    const double rate = std::max(deployment_.pipelines[p].rate_per_s, 1e-9);
-    sum += rate;
-    pipelines_[p].credit += rate;
-    if (best == kNoId || pipelines_[p].credit > pipelines_[best].credit) best = p;
-  }
-  if (best != kNoId) pipelines_[best].credit -= sum;
-  return best;
+  const auto open = [this](uint32_t p) { return pipelines_[p].open_first > 0; };
+  const uint32_t p = turns_.next(model, open);
+  if (p != kNoId) turns_.take(p, open);
+  return p;
 }
 
 void ReactiveScheduler::submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now,

@@ -11,7 +11,7 @@ constexpr double kStepAbove = 1.02;  // first step above a load that is expected
 
 // The worst model's attainment when the arrivals come `load` times as fast.
 Result<double> attained(const Deployment& deployment, const std::vector<Arrival>& arrivals, double load,
-                        const GoodputOptions& options) {
+                        const GoodputOptions& options, uint64_t& events) {
   auto closer = arrivals;
   scale_arrivals(closer, load);
   SimulationOptions o;
@@ -19,6 +19,7 @@ Result<double> attained(const Deployment& deployment, const std::vector<Arrival>
   o.dispatch = options.dispatch;
   o.cancel = options.cancel;
   HEDDLE_ASSIGN_OR_RETURN(const auto result, simulate(deployment, closer, o));
+  events += result.events;
   double worst = 1;
   for (const auto& m : result.models)
     if (m.requests.arrivals > 0) worst = std::min(worst, m.requests.attainment());
@@ -50,11 +51,12 @@ Result<Goodput> goodput(const Deployment& deployment, std::span<const double> ra
     step = kStepAbove;
   }
   Goodput best;
+  uint64_t events = 0;
   const auto try_load = [&]() -> Status {
-    HEDDLE_ASSIGN_OR_RETURN(const double worst, attained(deployment, arrivals, load, options));
+    HEDDLE_ASSIGN_OR_RETURN(const double worst, attained(deployment, arrivals, load, options, events));
     if (worst >= options.attainment) {
       low = load;
-      best = {load * total, worst};
+      best = {load * total, worst, 0};
     } else {
       high = load;
     }
@@ -62,7 +64,7 @@ Result<Goodput> goodput(const Deployment& deployment, std::span<const double> ra
   };
   while ((low == 0 || high == 0) && load >= kLeastLoad && load <= kMostLoad) {
     HEDDLE_RETURN_IF_ERROR(try_load());
-    if (options.at_least > 0 && low == 0) return Goodput{};
+    if (options.at_least > 0 && low == 0) return Goodput{.events = events};
     load *= low == load ? step : 1 / step;
     step = std::min(2., step * step);
   }
@@ -70,6 +72,7 @@ Result<Goodput> goodput(const Deployment& deployment, std::span<const double> ra
     load = (low + high) / 2;
     HEDDLE_RETURN_IF_ERROR(try_load());
   }
+  best.events = events;
   return best;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,10 @@ constexpr double kSteps[] = {-.1, -.05, .05, .1};  // of one model's share
 constexpr double kFirstLook = .3;                  // part of the requests
 constexpr double kBursts = 10, kMostRequests = 100'000;
 constexpr size_t kLeft = 4;  // candidates after the first look
+// The work of a search without a time limit, in simulated events: less than 2 s for 100 devices. A plan by tables counts
+// as many as its time would allow, one by local search more.
+constexpr uint64_t kMostWork = 8'000'000, kTablesWork = 25'000,
+                   kSearchWork = 150'000;  // the latter two for each model
 // A simulation ends early for a candidate that misses this part of what the best one serves of the same arrivals.
 constexpr double kFirstLookFloor = .95, kFloor = .995;
 
@@ -71,7 +76,11 @@ class Search {
     return std::max(options_.goodput.requests, std::min(rate * seconds, kMostRequests));
   }
 
-  bool stopped() const { return options_.planning.deadline.should_stop(); }
+  // Time counts only if it was given, so that the same input otherwise has the same plan.
+  bool stopped() const {
+    const auto& deadline = options_.planning.deadline;
+    return deadline.should_stop() || (std::isinf(deadline.seconds_left()) && work_ >= kMostWork);
+  }
 
   Result<Candidate> make(std::vector<double> share) {
     Fleet with = fleet_;
@@ -80,6 +89,9 @@ class Search {
     for (size_t m = 0; m < share.size(); ++m) plan.models[m].margin_us = with.models[m].margin_us;
     if (std::ranges::all_of(share, [](double s) { return s == 0; })) free_ = plan;
     ++tried_;
+    const auto classes =
+        std::ranges::count_if(fleet_.classes, [](const DeviceClass& c) { return c.count > 0; });
+    work_ += fleet_.models.size() * (classes <= 2 ? kTablesWork : kSearchWork);
     if (options_.planning.progress)
       options_.planning.progress->report(
           {.what = "planning for requests in time",
@@ -89,7 +101,7 @@ class Search {
   }
 
   // The same arrivals for every candidate. One that serves less than `floor` of what `beat` does is given up.
-  Status evaluate(Candidate& candidate, double part, int seeds, const Candidate* beat, double floor) const {
+  Status evaluate(Candidate& candidate, double part, int seeds, const Candidate* beat, double floor) {
     HEDDLE_ASSIGN_OR_RETURN(const Deployment deployment, deploy(fleet_, candidate.plan));
     candidate.per_s = 0;
     candidate.found.clear();
@@ -104,6 +116,7 @@ class Search {
         if (beat != nullptr)
           o.at_least = floor * beat->per_s * beat->found[l][static_cast<size_t>(s)] / mean(beat->found[l]);
         HEDDLE_ASSIGN_OR_RETURN(const Goodput at, goodput(deployment, rates_, o));
+        work_ += at.events;
         if (at.per_s == 0) return {};
         found.push_back(at.per_s);
       }
@@ -154,7 +167,7 @@ class Search {
     return {};
   }
 
-  Status take_if_better(Candidate candidate, Candidate& best) const {
+  Status take_if_better(Candidate candidate, Candidate& best) {
     HEDDLE_RETURN_IF_ERROR(evaluate(candidate, 1, options_.seeds, best.per_s > 0 ? &best : nullptr, kFloor));
     if (candidate.per_s > best.per_s) best = std::move(candidate);
     return {};
@@ -167,6 +180,7 @@ class Search {
   std::vector<double> rates_;
   std::optional<FleetPlan> free_;  // the plan without margins
   int tried_ = 0;
+  uint64_t work_ = 0;
 };
 
 }  // namespace

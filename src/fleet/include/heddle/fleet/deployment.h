@@ -60,6 +60,7 @@ struct DeployedClass {
   int64_t devices = 0;        // whole devices in the fleet, used or not
   uint32_t first_device = 0;  // the used devices have numbers from here on
   uint32_t used = 0;
+  uint32_t per_server = 1;  // devices in one server
 };
 
 struct Deployment {
@@ -75,8 +76,17 @@ struct Deployment {
 // error names model, pipeline and partition.
 Status check_deployment(const Deployment& deployment);
 
-// Lays out the plan. Whole devices are filled by virtual devices of one class, model and partition position.
-// Consecutive devices of a class form servers. Run times are the fleet's block times, summed over the
+enum class ServerOrder {
+  kSpread,  // pools that send much and pools that receive much share servers, so that links are evenly busy
+  kConsecutive,  // devices in the order of their numbers; a pool's devices share few servers
+};
+
+// Puts the devices of each class on its servers. Every other index is as in check_deployment(). O(n log n + pools x
+// servers), n the virtual devices.
+void put_on_servers(Deployment& deployment, ServerOrder order);
+
+// Lays out the plan. Whole devices are filled by virtual devices of one class, model and partition position, and
+// spread over the class's servers. Run times are the fleet's block times, summed over the
 // partition's blocks. A transfer occupies both servers' links for bytes / bandwidth of the slower one. A
 // model's load factor 1 is its planned rate. Errors: a time is missing in the fleet, or the plan needs more
 // devices than a class has. O(virtual devices + pipelines * batch * blocks).

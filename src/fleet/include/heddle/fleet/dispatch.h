@@ -15,11 +15,16 @@
 #include "heddle/fleet/reservation.h"
 #include "heddle/fleet/scheduler.h"
 #include "heddle/fleet/slots.h"
+#include "heddle/fleet/turns.h"
 
 namespace heddle {
 
 struct DispatchOptions {
   bool fill_gaps = true;  // false: "busy until" reservations; only a resource's last booking counts
+  // Of the first pool's devices, the one whose server can send soonest; false: the one that can begin soonest.
+  bool free_links = true;
+  bool look_ahead = true;  // false: a pipeline and a batch are chosen by the wait for the first pool alone
+  bool least_wait = true;  // false: the model's pipelines take turns by their rates
   // Measured times correct the reservations (section 5.4), and delays are repaired where possible. Ready work
   // passes late work. A late batch chooses the rest of its path again, or is decided on again if it has not
   // begun. With exact times none of this happens.
@@ -30,10 +35,11 @@ struct DispatchOptions {
   // batch at the same time, a batch on its way gets the one that is free first, so that less work waits
   // behind a straggler. Needs `feedback`.
   double avoid_stragglers = 0;
-  TimeNs guard_ns = 0;           // kept free before each deadline, for runs longer than planned
-  double least_batch_share = 0;  // drop a request whose first decision yields less than this share of the
-                                 // planned batch; 0: Algorithm 1; the published code uses .95
-  bool retry = false;            // requests lost with a device are queued again instead of failing
+  TimeNs guard_ns = 0;  // kept free before each deadline, for runs longer than planned
+  // Drop a request whose first decision finds a wait that leaves time only for a batch with less than this share of the
+  // planned batch's requests per time of a device. Such batches would make the requests behind them late. 0: Algorithm 1.
+  double least_batch_rate = .95;
+  bool retry = false;  // requests lost with a device are queued again instead of failing
 };
 
 // A path through a pipeline that probe() found. Step 2k runs partition k; step 2k - 1 brings the batch to it.
@@ -92,6 +98,7 @@ class Dispatcher final : public Scheduler {
     uint32_t model = 0, batch = 0;
     uint32_t first_times = 0;  // index into times_: all partitions for a batch of 1, then of 2, ...
     uint32_t first_sum = 0;    // index into sums_: for a batch of 1, 2, ...
+    uint32_t least_batch = 1;  // DispatchOptions::least_batch_rate
   };
   struct Pool {
     uint32_t first_device = 0, end = 0;
@@ -105,10 +112,13 @@ class Dispatcher final : public Scheduler {
   }
   uint32_t group_of(const DevicePool& pool);
   bool first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs limit, bool avoid, ProbedPath& path) const;
+  void prefer_free_link(const Pool& pool, TimeNs t, const StepTimes* times, TimeNs limit,
+                        ProbedPath& path) const;
   bool next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTimes times, TimeNs limit, bool avoid,
                 ProbedPath& path) const;
   bool probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, TimeNs most_wait,
                   ProbedPath& path) const;
+  uint32_t least_batch(const DeployedPipeline& pipeline) const;
   void decide(uint32_t model, TimeNs now, Actions& actions);
   bool choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size);
   void dispatch(uint32_t model, uint32_t pipeline, uint32_t size, const ProbedPath& path, TimeNs now,
@@ -163,6 +173,7 @@ class Dispatcher final : public Scheduler {
   std::vector<ResourceId> freed_;                        // filled by release_from()
   SchedulerCounters counters_;
   bool draining_ = false;
+  Turns turns_;
 };
 
 }  // namespace heddle

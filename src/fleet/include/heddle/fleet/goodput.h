@@ -32,6 +32,7 @@ struct GoodputOptions {
 struct Goodput {
   double per_s = 0;       // of all models; 0: the lowest load, or `at_least`, misses the attainment
   double attainment = 0;  // of the worst model at that load
+  uint64_t events = 0;    // simulated
 };
 
 // Searches for a load factor on `rates_per_s`, [model], from 1/1024 to 2^20, by bisection under the

@@ -16,6 +16,7 @@
 #include "heddle/fleet/reservation.h"
 #include "heddle/fleet/scheduler.h"
 #include "heddle/fleet/slots.h"
+#include "heddle/fleet/turns.h"
 
 namespace heddle {
 
@@ -52,7 +53,6 @@ class ReactiveScheduler final : public Scheduler {
     DeadlineQueue queue;                // of the first pool
     std::vector<TimeNs> later_ns;       // [partition] time that the later partitions need
     std::vector<uint32_t> next_device;  // [partition] where the search for the least loaded device begins
-    double credit = 0;                  // for the weighted round robin between pipelines
     uint32_t open_first = 0;            // open devices of the first pool
     std::vector<uint32_t> sharing;      // all pipelines on the first pool; empty: not shared
   };
@@ -79,6 +79,7 @@ class ReactiveScheduler final : public Scheduler {
   std::vector<uint32_t> running_;     // [device] batch, or kNoId
   std::vector<char> closed_;
   std::vector<Pipeline> pipelines_;
+  Turns turns_;
   Slots<Batch> batches_;
   SchedulerCounters counters_;
 };
