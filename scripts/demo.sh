@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main job on real models: a trained text detector on a drawn page, a recogniser that is served, a branching network.
+# The main job on real models: a trained text detector on a drawn page, a recogniser that is served, a network with
+# branches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 heddle=build/heddle

@@ -50,9 +50,9 @@ Result<PpipeMeasured> measure_fleet_plan(const PpipeBench& bench, const Fleet& f
 
 Result<std::vector<BenchRow>> bench_ppipe(const BenchOptions& options, const Control& control) {
   if (options.input.empty())
-    return Error(Code::kInvalidInput,
-                 "this suite needs --input DIR, a folder with PPipe's tables (block_timing.csv, "
-                 "cuts.csv, clusters.json, models.json, ppipe_reference.csv)");
+    return invalid_input(
+        "this suite needs --input DIR, a folder with PPipe's tables (block_timing.csv, "
+        "cuts.csv, clusters.json, models.json, ppipe_reference.csv)");
   PpipeBench bench{options, control, {}, {}};
   HEDDLE_ASSIGN_OR_RETURN(bench.data, read_ppipe_data(options.input));
   HEDDLE_ASSIGN_OR_RETURN(bench.references,

@@ -185,7 +185,7 @@ Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench) {
   double done = 0;
   for (const auto& cluster : clusters)
     for (const auto& model : models) {
-      if (bench.control.cancel.cancelled()) return Error(Code::kCancelled, "the suite was stopped");
+      if (bench.control.cancel.cancelled()) return cancelled_error("the suite was stopped");
       if (bench.control.progress)
         bench.control.progress->report({.what = "planning " + cluster,
                                         .done = done++,

@@ -118,7 +118,7 @@ Result<double> registry_rate(double seconds) {
         ++((*announcer)->announce("worker-" + std::to_string(t), "{}").ok() ? renewed : failed);
     });
   threads.clear();
-  if (failed > 0) return Error(Code::kInternal, "the registry refused renewals");
+  if (failed > 0) return internal_error("the registry refused renewals");
   return static_cast<double>(renewed) / watch.seconds();
 }
 
@@ -181,7 +181,7 @@ Result<double> workers_rate(int parts, double seconds) {
   done.get_future().wait();
   const double rate = static_cast<double>(answered) / watch.seconds();
   service.stop(1);
-  if (failed > 0) return Error(Code::kInternal, "requests by workers failed");
+  if (failed > 0) return internal_error("requests by workers failed");
   return rate;
 }
 

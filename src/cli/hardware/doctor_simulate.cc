@@ -76,8 +76,7 @@ void print_events(uint64_t seed) {
 
 Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invocation) {
   if (!flags.seeds)
-    return Error(Code::kInvalidInput,
-                 "--first-seed needs --simulate, the number of seeds to simulate from there");
+    return invalid_input("--first-seed needs --simulate, the number of seeds to simulate from there");
   const int64_t seeds = *flags.seeds, first_seed = flags.first_seed.value_or(1);
   set_log(LogLevel::kError, LogForm::kElapsed);  // planning logs real times, which differ from run to run
   const Stopwatch watch;
@@ -91,7 +90,7 @@ Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invoca
     });
   }
   while (done < seeds && !failed) {
-    if (invocation.cancel.cancelled()) return Error(Code::kCancelled, "stopped");
+    if (invocation.cancel.cancelled()) return cancelled_error("stopped");
     const int64_t count = std::min(kSeedsOfAProcess, seeds - done);
     failed = failed_seed(static_cast<uint64_t>(first_seed + done), count, sums);
     done = failed ? static_cast<int64_t>(failed->seed) - first_seed + 1 : done + count;

@@ -20,8 +20,8 @@ inline Error flag_error(const char* flag, const std::string& text, const std::st
 
 inline Error no_such(const char* flag, const char* what, const std::string& text,
                      const std::vector<std::string>& names) {
-  return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": no such " + what +
-                                        did_you_mean(text, names) + "; there are " + join_names(names));
+  return invalid_input(std::string(flag) + " " + text + ": no such " + what + did_you_mean(text, names) +
+                       "; there are " + join_names(names));
 }
 
 // --scheduler.

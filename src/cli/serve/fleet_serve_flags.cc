@@ -26,8 +26,7 @@ void ServeWorkerFlags::declare(Command& command) {
 
 Status ServeWorkerFlags::check() const {
   if (any() || (ca_file.empty() && token_file.empty())) return {};
-  return Error(Code::kInvalidInput,
-               "--worker-ca and --worker-token-file belong to --workers, --worker-port or --bus");
+  return invalid_input("--worker-ca and --worker-token-file belong to --workers, --worker-port or --bus");
 }
 
 Result<WorkerSecurity> ServeWorkerFlags::security(const std::string& certificate_file,
@@ -39,8 +38,8 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
                                                      const std::string& certificate_file,
                                                      const std::string& key_file, uint64_t term) {
   if (!flags.bus.empty() && flags.worker_port)
-    return Error(Code::kInvalidInput,
-                 "--bus and --worker-port exclude each other: workers announce themselves in one place");
+    return invalid_input(
+        "--bus and --worker-port exclude each other: workers announce themselves in one place");
   auto out = std::make_unique<ServedWorkers>();
   HEDDLE_ASSIGN_OR_RETURN(const auto security, flags.security(certificate_file, key_file));
   BusOptions bus;
@@ -83,8 +82,8 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
     for (const auto& part : divide_devices(devices, *flags.workers)) {
       const auto name = "worker-" + std::to_string(number++);
       if (part.empty())
-        return Error(Code::kInvalidInput, "--workers " + std::to_string(*flags.workers) +
-                                              ": the fleet has too few devices for this many workers");
+        return invalid_input("--workers " + std::to_string(*flags.workers) +
+                             ": the fleet has too few devices for this many workers");
       HEDDLE_RETURN_IF_ERROR(out->processes.start(name, part, to));
     }
   }
@@ -121,13 +120,13 @@ bool ServeDriftFlags::any() const {
 
 Status ServeDriftFlags::set(FleetControlOptions& options) const {
   if (share < 0 && (drift_time_s >= 0 || drift_runs))
-    return Error(Code::kInvalidInput, "--drift-time and --drift-runs need --replan-drift SHARE");
+    return invalid_input("--drift-time and --drift-runs need --replan-drift SHARE");
   if (share < 0 && !try_changes && (trial_s >= 0 || margin >= 0))
-    return Error(Code::kInvalidInput,
-                 "--trial and --trial-margin need --replan-drift SHARE or --try-changes: no other plan is on "
-                 "trial");
+    return invalid_input(
+        "--trial and --trial-margin need --replan-drift SHARE or --try-changes: no other plan is on "
+        "trial");
   if (try_changes && trial_s == 0)
-    return Error(Code::kInvalidInput, "--try-changes and --trial 0 exclude each other: 0 keeps every plan");
+    return invalid_input("--try-changes and --trial 0 exclude each other: 0 keeps every plan");
   if (share >= 0) options.drift.share = share;
   if (drift_time_s >= 0) options.drift.hold_s = drift_time_s;
   if (drift_runs) options.drift.window_runs = static_cast<uint64_t>(*drift_runs);

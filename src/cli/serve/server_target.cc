@@ -13,19 +13,18 @@ Result<LoadTarget> server_target(const std::string& url, const std::string& toke
   target.grpc = text.starts_with("grpc://") || text.starts_with("grpcs://");
   const bool tls = text.starts_with("https://") || text.starts_with("grpcs://");
   if (target.grpc && !also_grpc)
-    return Error(Code::kInvalidInput, url + ": this request goes by HTTP; expected http://HOST:PORT");
+    return invalid_input(url + ": this request goes by HTTP; expected http://HOST:PORT");
   if (!tls && !ca_file.empty())
-    return Error(Code::kInvalidInput, "--ca needs an address that begins with https://" +
-                                          std::string(also_grpc ? " or grpcs://" : "") + "; this is " + url);
+    return invalid_input("--ca needs an address that begins with https://" +
+                         std::string(also_grpc ? " or grpcs://" : "") + "; this is " + url);
   if (const auto scheme = text.find("://"); tls || target.grpc || text.starts_with("http://"))
     text.erase(0, scheme + 3);
   while (text.ends_with('/')) text.pop_back();
   const auto colon = text.rfind(':');
   const auto port = colon == std::string::npos ? 0 : parse_digits(text.substr(colon + 1)).value_or(0);
   if (port < 1 || port > 65535 || colon == 0)
-    return Error(Code::kInvalidInput, url + ": expected http://HOST:PORT" +
-                                          (also_grpc ? " or grpc://HOST:PORT" : "") +
-                                          ", as `heddle serve` prints it");
+    return invalid_input(url + ": expected http://HOST:PORT" + (also_grpc ? " or grpc://HOST:PORT" : "") +
+                         ", as `heddle serve` prints it");
   target.port = static_cast<int>(port);
   target.host = text.substr(0, colon);
   if (target.host.starts_with('[') && target.host.ends_with(']'))

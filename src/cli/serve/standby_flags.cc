@@ -21,7 +21,7 @@ void StandbyFlags::declare(Command& command) {
 
 Result<std::unique_ptr<Succession>> StandbyFlags::open(double lease_s) const {
   if (state.empty() && !name.empty())
-    return Error(Code::kInvalidInput, "--name belongs to --state: it names one of several servers");
+    return invalid_input("--name belongs to --state: it names one of several servers");
   if (state.empty()) return std::unique_ptr<Succession>();
   char host[64] = {};
   ::gethostname(host, sizeof host - 1);

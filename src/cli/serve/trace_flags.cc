@@ -21,7 +21,7 @@ std::string variable(const char* name) {
 Status read_endpoint(const std::string& url, TracerOptions& options) {
   const bool tls = url.starts_with("https://");
   if (!tls && !url.starts_with("http://"))
-    return Error(Code::kInvalidInput, url + ": expected a collector's address such as http://HOST:4318");
+    return invalid_input(url + ": expected a collector's address such as http://HOST:4318");
   const auto host = url.find("://") + 3;
   const auto path = std::min(url.find('/', host), url.size());
   std::string server = url.substr(0, path);
@@ -32,7 +32,7 @@ Status read_endpoint(const std::string& url, TracerOptions& options) {
   while (base.ends_with('/')) base.pop_back();
   options.path = base + "/v1/traces";
   if (std::ranges::any_of(options.path, [](char c) { return c <= ' ' || c > '~'; }))
-    return Error(Code::kInvalidInput, url + ": expected a collector's address without blanks");
+    return invalid_input(url + ": expected a collector's address without blanks");
   return {};
 }
 
@@ -52,7 +52,7 @@ Status read_headers(const std::string& text, HttpHeaders& headers) {
     while (name.starts_with(' ')) name.erase(0, 1);
     const bool plain = std::ranges::all_of(name + value, [](char c) { return c >= ' ' && c <= '~'; });
     if (name.empty() || !plain || name.find_first_of(" :") != std::string::npos)
-      return Error(Code::kInvalidInput, std::string(kHeadersVariable) + ": expected NAME=VALUE,NAME=VALUE");
+      return invalid_input(std::string(kHeadersVariable) + ": expected NAME=VALUE,NAME=VALUE");
     headers.emplace_back(name, value);
   }
   return {};
@@ -71,7 +71,7 @@ void TraceFlags::declare(Command& command) {
 Result<std::unique_ptr<Tracer>> TraceFlags::open() const {
   const auto url = otlp.empty() ? variable(kEndpointVariable) : otlp;
   if (url.empty() && sample >= 0)
-    return Error(Code::kInvalidInput, "--otlp-sample needs --otlp, the collector of the traces");
+    return invalid_input("--otlp-sample needs --otlp, the collector of the traces");
   if (url.empty()) return std::unique_ptr<Tracer>();
   if (otlp.empty() && variable("OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc")
     return Error(

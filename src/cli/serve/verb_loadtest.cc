@@ -25,8 +25,7 @@ struct LoadFlags {
 
 Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<ModelUnderLoad>& models) {
   if (!o.trace.empty()) {
-    if (o.rate > 0)
-      return Error(Code::kInvalidInput, "--trace has its own rate; scale it by --load-factor, not --rate");
+    if (o.rate > 0) return invalid_input("--trace has its own rate; scale it by --load-factor, not --rate");
     std::vector<std::string> names;
     for (const auto& m : models) names.push_back(m.name);
     HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(o.trace));
@@ -36,9 +35,9 @@ Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<M
     return recorded;
   }
   if ((o.rate > 0) == (o.load_factor > 0))
-    return Error(Code::kInvalidInput,
-                 "load needs one of --rate, --load-factor (of what the server's plan sustains) "
-                 "and --trace");
+    return invalid_input(
+        "load needs one of --rate, --load-factor (of what the server's plan sustains) "
+        "and --trace");
   HEDDLE_ASSIGN_OR_RETURN(const auto traffic, o.traffic.traffic(false));
   double planned = 0;
   for (const auto& m : models) planned += m.planned_rate_per_s;

@@ -98,7 +98,7 @@ Result<HttpServerOptions> http_options(const ServeFlags& o) {
 // What HTTP and gRPC show to their clients; empty without the flags.
 Result<TlsIdentity> tls_identity(const ServeFlags& o) {
   if (o.tls_cert.empty() != o.tls_key.empty())
-    return Error(Code::kInvalidInput, "--tls-cert and --tls-key need each other; one of them is missing");
+    return invalid_input("--tls-cert and --tls-key need each other; one of them is missing");
   if (o.tls_cert.empty()) return TlsIdentity{};
   return read_tls_identity(o.tls_cert, o.tls_key);
 }
@@ -128,10 +128,9 @@ Status check_plan_flags(const ServeFlags& o) {
                                                       {"--decisions", !o.calibration.decisions.empty()}};
   for (const auto& [name, given] : meaningless)
     if (given)
-      return Error(Code::kInvalidInput,
-                   std::string(name) +
-                       ": the plan file says where and how its model runs; plan again with "
-                       "other flags of `heddle plan`");
+      return invalid_input(std::string(name) +
+                           ": the plan file says where and how its model runs; plan again with "
+                           "other flags of `heddle plan`");
   if (const char* flag = o.varying.first())
     return invalid_input(std::string(flag) + ": a plan file has one shape; serve the model itself");
   return {};
@@ -143,19 +142,17 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   if (what == What::kPlan) {
     HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
   } else if (o.in_flight) {
-    return Error(Code::kInvalidInput,
-                 "--in-flight is for a plan file; models are planned by the server itself");
+    return invalid_input("--in-flight is for a plan file; models are planned by the server itself");
   }
   if (o.drift.any())
-    return Error(Code::kInvalidInput,
-                 "--replan-drift, --trial, --try-changes and --device-times are for a fleet file; models "
-                 "are measured and planned by the server itself");
-  if (o.standby.any())
-    return Error(Code::kInvalidInput, "--state is for a fleet file; models and plans have no standby");
+    return invalid_input(
+        "--replan-drift, --trial, --try-changes and --device-times are for a fleet file; models "
+        "are measured and planned by the server itself");
+  if (o.standby.any()) return invalid_input("--state is for a fleet file; models and plans have no standby");
   if (!o.plan.empty() || o.clock != 1 || o.workers.any())
-    return Error(Code::kInvalidInput,
-                 std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
-                     " are for a fleet file; models are planned by the server itself");
+    return invalid_input(
+        std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
+        " are for a fleet file; models are planned by the server itself");
   ModelSettings defaults;
   HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
   HEDDLE_ASSIGN_OR_RETURN(defaults.values, parse_values(o.values));
@@ -180,8 +177,8 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
     options.choice = LocalChoice::kRate;
   } else if (!o.plan_for.empty() && o.plan_for != "goodput") {
     const std::vector<std::string> names = {"goodput", "rate"};
-    return Error(Code::kInvalidInput,
-                 "--plan-for " + o.plan_for + ": expected goodput or rate" + did_you_mean(o.plan_for, names));
+    return invalid_input("--plan-for " + o.plan_for + ": expected goodput or rate" +
+                         did_you_mean(o.plan_for, names));
   }
   options.deadline = Deadline::never(invocation.cancel);
   options.progress = invocation.progress;
@@ -386,8 +383,8 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
 Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
   // Rank 0 alone reads the file: it need not be on the other ranks' hosts.
   if (o.what.size() != 1 || !o.what.front().ends_with(".json"))
-    return Error(Code::kUnsupported,
-                 "only a plan file (.json) is served by several ranks; start heddle serve without mpirun");
+    return unsupported(
+        "only a plan file (.json) is served by several ranks; start heddle serve without mpirun");
   HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
   RankGroup group(*transport);
@@ -416,8 +413,7 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(o.workers.check());
   if (rank_environment().size > 1) return serve_on_ranks(o, invocation);
   if (!o.rank_devices.empty())
-    return Error(Code::kInvalidInput,
-                 "--rank-devices needs several ranks: start Heddle as mpirun -n N heddle serve PLAN");
+    return invalid_input("--rank-devices needs several ranks: start Heddle as mpirun -n N heddle serve PLAN");
   return serve(o, invocation, nullptr);
 }
 

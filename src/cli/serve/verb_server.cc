@@ -54,7 +54,7 @@ Result<int> run_counts(const LiveFlags& o, const char* path, int sign, const Inv
   const auto change = assignment("CHANGE", o.what);
   if (!change.ok() || change->first.empty() || !(change->second >= 1 && change->second <= 1e7) ||
       change->second != std::floor(change->second))
-    return Error(Code::kInvalidInput, o.what + ": expected CLASS=N with N from 1, such as L4=2");
+    return invalid_input(o.what + ": expected CLASS=N with N from 1, such as L4=2");
   const Json body = {{"change", {{change->first, sign * static_cast<int64_t>(change->second)}}}};
   HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask(o, "POST", path, body.dump()));
   return print_change(answer, invocation);

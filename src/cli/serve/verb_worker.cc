@@ -55,16 +55,16 @@ Result<ClassDevices> class_devices(const std::vector<std::string>& texts) {
       const bool number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
       const auto names = number ? std::vector<std::string>() : names_in(value);
       if (name.empty() || (number ? value.size() > 7 || std::stoll(value) < 1 : names.empty()))
-        return Error(Code::kInvalidInput, "--devices " + text +
-                                              ": expected CLASS=N with N from 1, such as L4=2, or the "
-                                              "devices of this host by name, such as fast=cpu0+cpu1");
+        return invalid_input("--devices " + text +
+                             ": expected CLASS=N with N from 1, such as L4=2, or the "
+                             "devices of this host by name, such as fast=cpu0+cpu1");
       const int64_t count = number ? std::stoll(value) : static_cast<int64_t>(names.size());
       if (!out.counts.emplace(name, count).second)
-        return Error(Code::kInvalidInput, "--devices " + text + ": that class was given twice");
+        return invalid_input("--devices " + text + ": that class was given twice");
       if (!number) out.names[name] = names;
     }
   if (out.counts.empty())
-    return Error(Code::kInvalidInput, "a worker needs --devices CLASS=N, its devices of the fleet's classes");
+    return invalid_input("a worker needs --devices CLASS=N, its devices of the fleet's classes");
   return out;
 }
 
@@ -78,9 +78,9 @@ std::string name_by_default() {
 
 Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const WorkerSecurity& security) {
   if (o.connect.empty() == o.bus.empty())
-    return Error(Code::kInvalidInput,
-                 "a worker needs either --connect HOST:PORT, as `heddle serve` prints it, or --bus "
-                 "nats://HOST:PORT");
+    return invalid_input(
+        "a worker needs either --connect HOST:PORT, as `heddle serve` prints it, or --bus "
+        "nats://HOST:PORT");
   if (!o.connect.empty()) {
     std::vector<std::unique_ptr<Announcer>> servers;
     for (const std::string& address : o.connect) {

@@ -23,12 +23,12 @@ std::string place_of(const Deployment& d, size_t pipeline, size_t partition) {
 Status check_times(const std::vector<TimeNs>& times, uint32_t batch, const char* what,
                    const std::string& place) {
   if (times.size() < batch)
-    return Error(Code::kInvalidInput, place + ": " + std::to_string(times.size()) + " " + what +
-                                          " times for a batch of " + std::to_string(batch));
+    return invalid_input(place + ": " + std::to_string(times.size()) + " " + what + " times for a batch of " +
+                         std::to_string(batch));
   for (const TimeNs t : times)
     if (t <= 0 || t > kLongest)
-      return Error(Code::kInvalidInput, place + ": a " + what + " time of " + std::to_string(t) +
-                                            " ns; expected more than 0 and at most an hour");
+      return invalid_input(place + ": a " + what + " time of " + std::to_string(t) +
+                           " ns; expected more than 0 and at most an hour");
   return {};
 }
 
@@ -48,13 +48,13 @@ bool may_share(const Deployment& d, size_t p, const PoolPlace& other) {
 Status check_pool(const Deployment& d, size_t p, size_t k, std::vector<PoolPlace>& taken) {
   const auto& pool = d.pipelines[p].partitions[k];
   const auto place = place_of(d, p, k);
-  if (pool.num_devices == 0) return Error(Code::kInvalidInput, place + ": the pool has no device");
+  if (pool.num_devices == 0) return invalid_input(place + ": the pool has no device");
   if (pool.first_device >= d.devices.size() || pool.num_devices > d.devices.size() - pool.first_device)
-    return Error(Code::kInvalidInput, place + ": the pool's devices do not exist");
+    return invalid_input(place + ": the pool's devices do not exist");
   for (uint32_t i = 0; i < pool.num_devices; ++i) {
     auto& at = taken[pool.first_device + i];
     if (at.taken && !may_share(d, p, at))
-      return Error(Code::kInvalidInput, place + ": a device that another pool has, too");
+      return invalid_input(place + ": a device that another pool has, too");
     at = {p, k, true};
   }
   HEDDLE_RETURN_IF_ERROR(check_times(pool.run_ns, d.pipelines[p].batch, "run", place));
@@ -126,11 +126,10 @@ Result<std::vector<TimeNs>> run_times(const Fleet& fleet, const FleetModel& mode
     for (int i = part.block_from; i < part.block_to; ++i)
       us += model.block_us(static_cast<size_t>(part.device_class), part.share, b, i);
     if (!(us > 0) || us > us_from_ns(kLongest))
-      return Error(Code::kInvalidInput,
-                   place + ": the fleet has no time for blocks " + std::to_string(part.block_from) + " to " +
-                       std::to_string(part.block_to) + " on class '" +
-                       fleet.classes[static_cast<size_t>(part.device_class)].name + "', share " +
-                       std::to_string(part.share) + ", batch " + std::to_string(b));
+      return invalid_input(place + ": the fleet has no time for blocks " + std::to_string(part.block_from) +
+                           " to " + std::to_string(part.block_to) + " on class '" +
+                           fleet.classes[static_cast<size_t>(part.device_class)].name + "', share " +
+                           std::to_string(part.share) + ", batch " + std::to_string(b));
     times.push_back(std::max<TimeNs>(1, ns_from_us(us)));
   }
   return times;
@@ -143,34 +142,32 @@ Status check_deployment(const Deployment& d) {
   std::vector<char> listed(d.pipelines.size(), 0);
   for (const auto& model : d.models) {
     if (model.slo_ns <= 0 || model.slo_ns > kLongest)
-      return Error(Code::kInvalidInput, "model '" + model.name + "': an SLO of " +
-                                            std::to_string(model.slo_ns) +
-                                            " ns; expected more than 0 and at most an hour");
+      return invalid_input("model '" + model.name + "': an SLO of " + std::to_string(model.slo_ns) +
+                           " ns; expected more than 0 and at most an hour");
     for (const uint32_t p : model.pipelines)
       if (p >= d.pipelines.size() ||
           d.pipelines[p].model != static_cast<uint32_t>(&model - d.models.data()) || listed[p]++)
-        return Error(Code::kInvalidInput, "model '" + model.name + "': pipeline " + std::to_string(p) +
-                                              " is not its own, or is named twice");
+        return invalid_input("model '" + model.name + "': pipeline " + std::to_string(p) +
+                             " is not its own, or is named twice");
   }
   for (size_t i = 0; i < d.devices.size(); ++i) {
     const auto& v = d.devices[i];
     if (v.device_class >= d.classes.size() || v.server >= d.num_servers || v.share == 0)
-      return Error(Code::kInvalidInput,
-                   "virtual device " + std::to_string(i) + ": its class, server or share does not exist");
+      return invalid_input("virtual device " + std::to_string(i) +
+                           ": its class, server or share does not exist");
   }
   for (size_t p = 0; p < d.pipelines.size(); ++p) {
     const auto& pipeline = d.pipelines[p];
     if (!listed[p] || pipeline.batch == 0 || pipeline.partitions.empty() ||
         pipeline.partitions.size() > kMaxPartitions)
-      return Error(Code::kInvalidInput, "pipeline " + std::to_string(p) +
-                                            ": expected a model, a batch of at least 1 and 1 to " +
-                                            std::to_string(kMaxPartitions) + " partitions");
+      return invalid_input("pipeline " + std::to_string(p) +
+                           ": expected a model, a batch of at least 1 and 1 to " +
+                           std::to_string(kMaxPartitions) + " partitions");
     for (size_t k = 0; k < pipeline.partitions.size(); ++k)
       HEDDLE_RETURN_IF_ERROR(check_pool(d, p, k, taken));
   }
   for (size_t i = 0; i < taken.size(); ++i)
-    if (!taken[i].taken)
-      return Error(Code::kInvalidInput, "virtual device " + std::to_string(i) + " is in no pool");
+    if (!taken[i].taken) return invalid_input("virtual device " + std::to_string(i) + " is in no pool");
   return {};
 }
 
@@ -196,8 +193,8 @@ void put_on_servers(Deployment& d, ServerOrder order) {
 
 Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
   if (plan.models.size() != fleet.models.size())
-    return Error(Code::kInvalidInput, "the plan has " + std::to_string(plan.models.size()) +
-                                          " models, the fleet " + std::to_string(fleet.models.size()));
+    return invalid_input("the plan has " + std::to_string(plan.models.size()) + " models, the fleet " +
+                         std::to_string(fleet.models.size()));
   Deployment d;
   for (const auto& c : fleet.classes)
     d.classes.push_back({c.name, c.count, 0, 0, static_cast<uint32_t>(std::max(1, c.devices_per_server))});
@@ -215,9 +212,8 @@ Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
           "model '" + model.name + "', pipeline " + std::to_string(d.models[m].pipelines.size());
       if (from.batch < 1 || from.batch > kMaxFleetBatch || from.partitions.empty() ||
           from.partitions.size() > kMaxPartitions)
-        return Error(Code::kInvalidInput, place + ": expected a batch of 1 to " +
-                                              std::to_string(kMaxFleetBatch) + " and 1 to " +
-                                              std::to_string(kMaxPartitions) + " partitions");
+        return invalid_input(place + ": expected a batch of 1 to " + std::to_string(kMaxFleetBatch) +
+                             " and 1 to " + std::to_string(kMaxPartitions) + " partitions");
       p.batch = static_cast<uint32_t>(from.batch);
       for (size_t k = 0; k < from.partitions.size(); ++k) {
         const auto& part = from.partitions[k];
@@ -225,7 +221,7 @@ Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
         if (part.device_class < 0 || static_cast<size_t>(part.device_class) >= fleet.classes.size() ||
             part.share < 1 || part.share > kMaxShare || part.block_from < 0 || part.block_to > model.blocks ||
             part.block_from >= part.block_to || part.count < 1 || part.count > kMostVirtualDevices - total)
-          return Error(Code::kInvalidInput, where + ": its class, share, blocks or count is out of range");
+          return invalid_input(where + ": its class, share, blocks or count is out of range");
         const auto& own = fleet.classes[static_cast<size_t>(part.device_class)];
         DevicePool pool;
         pool.first_device = static_cast<uint32_t>(total);
@@ -236,10 +232,10 @@ Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
           const auto& sender = fleet.classes[static_cast<size_t>(from.partitions[k - 1].device_class)];
           const double nic = std::min(own.nic_bytes_per_s, sender.nic_bytes_per_s);
           if (!(nic > 0) || static_cast<size_t>(part.block_from) >= model.cut_bytes.size())
-            return Error(Code::kInvalidInput, where + ": no bandwidth or no bytes to send it the cut with");
+            return invalid_input(where + ": no bandwidth or no bytes to send it the cut with");
           const double us = model.cut_bytes[static_cast<size_t>(part.block_from)] / nic * 1e6;
           if (!(us * from.batch <= us_from_ns(kLongest)))
-            return Error(Code::kInvalidInput, where + ": a transfer takes over an hour");
+            return invalid_input(where + ": a transfer takes over an hour");
           for (int b = 1; b <= from.batch; ++b)
             pool.transfer_ns.push_back(std::max<TimeNs>(1, ns_from_us(b * us)));
         }
@@ -262,9 +258,9 @@ Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
   uint32_t first_device = 0;
   for (size_t c = 0; c < d.classes.size(); ++c) {
     if (d.classes[c].used > d.classes[c].devices)
-      return Error(Code::kInvalidInput,
-                   "class '" + d.classes[c].name + "': the plan takes " + std::to_string(d.classes[c].used) +
-                       " whole devices, the fleet has " + std::to_string(d.classes[c].devices));
+      return invalid_input("class '" + d.classes[c].name + "': the plan takes " +
+                           std::to_string(d.classes[c].used) + " whole devices, the fleet has " +
+                           std::to_string(d.classes[c].devices));
     d.classes[c].first_device = first_device;
     first_device += d.classes[c].used;
   }

@@ -62,21 +62,19 @@ Result<std::vector<double>> published_rates(const Fleet& fleet, const std::strin
     if (other_weights == nullptr) other_weights = &r;
   }
   if (other_weights != nullptr)
-    return Error(Code::kNotFound, "the plans for these models on " + quote_text(cluster) +
-                                      " have other weights; expected --weights " +
-                                      weights_text(fleet, *other_weights));
-  return Error(Code::kNotFound, "there is no plan for exactly these models on " + quote_text(cluster));
+    return not_found("the plans for these models on " + quote_text(cluster) +
+                     " have other weights; expected --weights " + weights_text(fleet, *other_weights));
+  return not_found("there is no plan for exactly these models on " + quote_text(cluster));
 }
 
 Status set_estimated_rates(Fleet& fleet, const std::vector<double>& rates_per_s) {
   if (rates_per_s.size() != fleet.models.size())
-    return Error(Code::kInvalidInput, std::to_string(fleet.models.size()) + " models have " +
-                                          std::to_string(rates_per_s.size()) + " estimated rates");
+    return invalid_input(std::to_string(fleet.models.size()) + " models have " +
+                         std::to_string(rates_per_s.size()) + " estimated rates");
   for (size_t m = 0; m < rates_per_s.size(); ++m)
     if (!(rates_per_s[m] > 0 && std::isfinite(rates_per_s[m])))
-      return Error(Code::kInvalidInput, "model " + quote_text(fleet.models[m].name) +
-                                            ": an estimated rate of " + std::to_string(rates_per_s[m]) +
-                                            "; expected more than 0 requests per second");
+      return invalid_input("model " + quote_text(fleet.models[m].name) + ": an estimated rate of " +
+                           std::to_string(rates_per_s[m]) + "; expected more than 0 requests per second");
   for (size_t m = 0; m < rates_per_s.size(); ++m) fleet.models[m].estimated_rate_per_s = rates_per_s[m];
   return {};
 }

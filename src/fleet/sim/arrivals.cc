@@ -88,7 +88,7 @@ Status check_traffic(const Traffic& t) {
       return {};
     case TrafficKind::kDiurnal:
       if (t.swing >= 0 && t.swing <= 1 && t.period_s > 0 && std::isfinite(t.period_s)) return {};
-      return Error(Code::kInvalidInput, "diurnal traffic needs a swing of 0 to 1 and a period above 0");
+      return invalid_input("diurnal traffic needs a swing of 0 to 1 and a period above 0");
     case TrafficKind::kBursty:
       if (t.peak >= 1 && t.burst_share > 0 && t.burst_share < 1 && t.peak * t.burst_share <= 1 &&
           t.burst_s >= 1e-6 && t.burst_s <= 1e6)
@@ -171,16 +171,16 @@ template <class TimesOf>
 Result<std::vector<Arrival>> arrivals_by(std::span<const double> rates_per_s, double duration_s,
                                          uint64_t seed, const TimesOf& times) {
   if (!(duration_s > 0) || duration_s > 1e7)
-    return Error(Code::kInvalidInput, "the duration of the arrivals must be above 0 and at most 1e7 s");
+    return invalid_input("the duration of the arrivals must be above 0 and at most 1e7 s");
   double expected = 0;
   for (const double rate : rates_per_s) {
     if (!(rate >= 0) || !std::isfinite(rate))
-      return Error(Code::kInvalidInput, "a rate of arrivals is negative or not a number");
+      return invalid_input("a rate of arrivals is negative or not a number");
     expected += rate * duration_s;
   }
   if (!(expected <= kMostArrivals))
-    return Error(Code::kUnsupported, "about " + std::to_string(expected) +
-                                         " arrivals; at most 2e8: simulate a shorter time or a lower load");
+    return unsupported("about " + std::to_string(expected) +
+                       " arrivals; at most 2e8: simulate a shorter time or a lower load");
   std::vector<Arrival> arrivals;
   arrivals.reserve(static_cast<size_t>(expected * 1.1) + 16);
   for (uint32_t m = 0; m < rates_per_s.size(); ++m) {
@@ -201,7 +201,7 @@ Result<std::vector<Arrival>> make_arrivals(const Traffic& traffic, std::span<con
   HEDDLE_RETURN_IF_ERROR(check_traffic(traffic));
   if (traffic.kind == TrafficKind::kBursty && duration_s <= 1e7 &&
       duration_s * traffic.burst_share / traffic.burst_s > 1e8)
-    return Error(Code::kInvalidInput, "over 1e8 bursts; make them longer or the time shorter");
+    return invalid_input("over 1e8 bursts; make them longer or the time shorter");
   return arrivals_by(rates_per_s, duration_s, seed, [&](double rate, Random& random) {
     return times_of(traffic, rate, duration_s, random);
   });
@@ -234,7 +234,7 @@ Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
     const auto fail = [&](const std::string& message) {
-      return Error(Code::kInvalidInput, "line " + std::to_string(line) + ": " + message);
+      return invalid_input("line " + std::to_string(line) + ": " + message);
     };
     if (line == 1) {
       named = row == "time_us,model";
@@ -266,7 +266,7 @@ Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<
     arrivals.push_back({ns_from_us(us), model});
     if (static_cast<double>(arrivals.size()) > kMostArrivals) return fail("more than 2e8 arrivals");
   }
-  if (arrivals.empty()) return Error(Code::kInvalidInput, "there is no arrival");
+  if (arrivals.empty()) return invalid_input("there is no arrival");
   sort_arrivals(arrivals);
   return arrivals;
 }

@@ -354,17 +354,15 @@ Result<FollowResult> follow_load(const Fleet& fleet, std::span<const Arrival> ar
                                  const FollowOptions& o) {
   HEDDLE_RETURN_IF_ERROR(check_fleet(fleet));
   if (!(o.window_s > 0) || !(o.duration_s >= 2 * o.window_s) || o.duration_s / o.window_s > 10'000)
-    return Error(Code::kInvalidInput, "plans that follow the load need 2 to 10000 windows");
+    return invalid_input("plans that follow the load need 2 to 10000 windows");
   if (!(o.load_s >= 0 && o.load_s < o.window_s))
-    return Error(Code::kInvalidInput, "the time to load must be less than a window");
-  if (o.hold < 1 || o.hold > 1000)
-    return Error(Code::kInvalidInput, "a lower need must hold for 1 to 1000 windows");
+    return invalid_input("the time to load must be less than a window");
+  if (o.hold < 1 || o.hold > 1000) return invalid_input("a lower need must hold for 1 to 1000 windows");
   if (!(o.attainment > 0 && o.attainment < 1) || !(o.day_s >= 0))
-    return Error(Code::kInvalidInput,
-                 "the attainment must lie between 0 and 1, the day must not be negative");
+    return invalid_input("the attainment must lie between 0 and 1, the day must not be negative");
   for (const auto& a : arrivals)
     if (a.model >= fleet.models.size() || seconds_from_ns(a.at) >= o.duration_s)
-      return Error(Code::kInvalidInput, "an arrival's model does not exist, or it is after the duration");
+      return invalid_input("an arrival's model does not exist, or it is after the duration");
   return Follower(fleet, arrivals, o).run();
 }
 

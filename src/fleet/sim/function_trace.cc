@@ -26,7 +26,7 @@ bool to_number(std::string_view text, double& value) {
 }
 
 Error line_error(uint64_t line, const std::string& message) {
-  return Error(Code::kInvalidInput, "line " + std::to_string(line) + ": " + message);
+  return invalid_input("line " + std::to_string(line) + ": " + message);
 }
 
 // The start of a line's invocation, in seconds; its function goes into `functions`.
@@ -101,9 +101,9 @@ Result<std::string> synthetic_function_trace(const FunctionTraceOptions& o, uint
                        o.popularity_power >= 0 && o.popularity_power <= 10 && o.swing >= 0 && o.swing <= 1 &&
                        o.period_s > 0;
   if (!numbers || o.functions < 1 || o.functions > 1'000'000 || !(o.duration_s * o.rate_per_s <= 1e8))
-    return Error(Code::kInvalidInput,
-                 "a synthetic trace needs 1 to 1e6 functions, a duration of at most 1e7 s, at most 1e8 "
-                 "invocations, clumps of 1 to 1e6 with gaps of 0 to 1e6 s, and a swing of 0 to 1");
+    return invalid_input(
+        "a synthetic trace needs 1 to 1e6 functions, a duration of at most 1e7 s, at most 1e8 "
+        "invocations, clumps of 1 to 1e6 with gaps of 0 to 1e6 s, and a swing of 0 to 1");
   std::vector<double> up_to;  // cumulative popularity
   double sum = 0;
   for (uint32_t f = 0; f < o.functions; ++f) {

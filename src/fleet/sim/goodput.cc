@@ -39,7 +39,7 @@ Result<Goodput> goodput(const Deployment& deployment, std::span<const double> ra
     for (const double r : rates_per_s) total += r;
   }
   if (!(total > 0) || !(options.requests >= 1) || !(options.precision > 0))
-    return Error(Code::kInvalidInput, "goodput needs a rate, requests and a precision above 0");
+    return invalid_input("goodput needs a rate, requests and a precision above 0");
   if (arrivals.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(
         arrivals, make_arrivals(options.traffic, rates_per_s, options.requests / total, options.seed));

@@ -201,7 +201,7 @@ Result<std::vector<uint64_t>> bound_in_time(const Deployment& deployment, std::s
   TimeNs last = 0;
   for (const auto& a : arrivals) {
     if (a.model >= times.size() || a.at < last)
-      return Error(Code::kInvalidInput, "a bound needs sorted arrivals of the deployment's models");
+      return invalid_input("a bound needs sorted arrivals of the deployment's models");
     times[a.model].push_back(last = a.at);
   }
   std::vector<uint64_t> bound;

@@ -20,12 +20,11 @@ void for_each_member(const Deployment& d, const Take& take) {
 }  // namespace
 
 Status check_migrations(const Deployment& first, std::span<const PlanMigration> migrations) {
-  if (migrations.size() > kMostMigrations) return Error(Code::kUnsupported, "more than 65535 migrations");
+  if (migrations.size() > kMostMigrations) return unsupported("more than 65535 migrations");
   TimeNs least_at = 0;
   for (const auto& m : migrations) {
     if (m.to == nullptr || m.at < 0 || m.load < 0 || m.load > 3600 * kNsPerSecond)
-      return Error(Code::kInvalidInput,
-                   "a migration needs a plan, a time from 0 and a load time of at most an hour");
+      return invalid_input("a migration needs a plan, a time from 0 and a load time of at most an hour");
     if (m.at < least_at)
       return Error(
           Code::kInvalidInput,
@@ -35,8 +34,7 @@ Status check_migrations(const Deployment& first, std::span<const PlanMigration> 
     bool same = m.to->models.size() == first.models.size() && m.to->classes.size() == first.classes.size();
     for (size_t i = 0; same && i < first.models.size(); ++i)
       same = m.to->models[i].name == first.models[i].name && m.to->models[i].slo_ns == first.models[i].slo_ns;
-    if (!same)
-      return Error(Code::kInvalidInput, "a migration's plans must have the same classes, models and SLOs");
+    if (!same) return invalid_input("a migration's plans must have the same classes, models and SLOs");
   }
   return {};
 }

@@ -77,7 +77,7 @@ class Simulation {
     TimeNs arrival = arrivals_.empty() ? kNoMore : arrivals_[0].at;
     for (;;) {
       if ((++turns & 0xffff) == 0 && options_.cancel.cancelled())
-        return Error(Code::kCancelled, "the simulation was stopped");
+        return cancelled_error("the simulation was stopped");
       if (!events_.empty() && events_.next_at() <= arrival) {
         const auto event = events_.pop();
         now_ = event.at;
@@ -371,8 +371,8 @@ class Simulation {
   Result<SimulationResult> finish() {
     for (RequestId r = 0; r < arrivals_.size(); ++r) {
       if (outcome_[r] == Outcome::kOpen || twice_)
-        return Error(Code::kInternal, twice_ ? "a request was answered twice"
-                                             : "request " + std::to_string(r) + " was never answered");
+        return internal_error(twice_ ? "a request was answered twice"
+                                     : "request " + std::to_string(r) + " was never answered");
       if (!counts(r)) continue;
       count(result_.models[arrivals_[r].model].requests, outcome_[r]);
       count(result_.total, outcome_[r]);
@@ -436,18 +436,17 @@ Status check_options(const Deployment& d, std::span<const Arrival> arrivals, con
         Code::kInvalidInput,
         "noise: expected a jitter of 0 to 2, a stragglers' share of 0 to 1 and a factor of 1 to 1000");
   if (!(o.dispatch.avoid_stragglers >= 0 && o.dispatch.avoid_stragglers <= 1000))
-    return Error(Code::kInvalidInput, "avoid_stragglers: expected a share of 0 to 1000 of a run's time");
+    return invalid_input("avoid_stragglers: expected a share of 0 to 1000 of a run's time");
   for (const auto& f : o.faults)
     if (f.device_class >= d.classes.size() || f.at < 0 || f.back <= f.at)
-      return Error(Code::kInvalidInput,
-                   "a fault needs a class of the fleet, a time from 0 and a return after it");
+      return invalid_input("a fault needs a class of the fleet, a time from 0 and a return after it");
   HEDDLE_RETURN_IF_ERROR(check_migrations(d, o.migrations));
-  if (arrivals.size() >= kNoId) return Error(Code::kUnsupported, "more than 4e9 arrivals");
+  if (arrivals.size() >= kNoId) return unsupported("more than 4e9 arrivals");
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].model >= d.models.size() || arrivals[i].at < 0 || arrivals[i].at >= kNever / 2 ||
         (i > 0 && arrivals[i].at < arrivals[i - 1].at))
-      return Error(Code::kInvalidInput, "arrival " + std::to_string(i) +
-                                            ": its model does not exist, or the arrivals are not sorted");
+      return invalid_input("arrival " + std::to_string(i) +
+                           ": its model does not exist, or the arrivals are not sorted");
   return {};
 }
 

@@ -24,25 +24,23 @@ Result<SweepPoint> play(const Deployment& deployment, const SweepOptions& o, dou
   for (size_t m = 0; m < point.bound.size(); ++m) {
     const auto& model = point.result.models[m];
     if (model.requests.in_time > point.bound[m])
-      return Error(Code::kInternal, "model '" + model.model + "' at load factor " + std::to_string(factor) +
-                                        ": " + std::to_string(model.requests.in_time) +
-                                        " requests in time are more than " + "the bound, " +
-                                        std::to_string(point.bound[m]) +
-                                        "; please report this with the fleet file");
+      return internal_error("model '" + model.model + "' at load factor " + std::to_string(factor) + ": " +
+                            std::to_string(model.requests.in_time) + " requests in time are more than " +
+                            "the bound, " + std::to_string(point.bound[m]) +
+                            "; please report this with the fleet file");
   }
   return point;
 }
 
 Result<SweepPoint> one(const Deployment& deployment, const SweepOptions& o, double factor) {
   if (!(factor > 0 && factor <= 1000))
-    return Error(Code::kInvalidInput,
-                 "load factor " + std::to_string(factor) + ": expected more than 0, at most 1000");
+    return invalid_input("load factor " + std::to_string(factor) + ": expected more than 0, at most 1000");
   auto simulation = o.simulation;
   if (o.recorded != nullptr) {
     auto arrivals = *o.recorded;
     if (!arrivals.empty() && static_cast<double>(arrivals.back().at) / factor > 1e18)
-      return Error(Code::kInvalidInput, "load factor " + std::to_string(factor) +
-                                            ": spreads the recorded arrivals over more than 30 years");
+      return invalid_input("load factor " + std::to_string(factor) +
+                           ": spreads the recorded arrivals over more than 30 years");
     scale_arrivals(arrivals, factor);
     simulation.horizon = arrivals.empty() ? 0 : arrivals.back().at + 1;
     return play(deployment, o, factor, arrivals, simulation);
@@ -74,9 +72,9 @@ void for_each_on_threads(size_t n, int threads, const std::function<void(size_t)
 
 Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const SweepOptions& options) {
   if (options.bound && (options.simulation.noise.any() || !options.simulation.migrations.empty()))
-    return Error(Code::kInvalidInput,
-                 "a bound holds for one plan and exact times: leave out jitter, "
-                 "stragglers and migration");
+    return invalid_input(
+        "a bound holds for one plan and exact times: leave out jitter, "
+        "stragglers and migration");
   const size_t n = options.load_factors.size();
   std::vector<SweepPoint> points(n);
   std::vector<std::optional<Error>> errors(n);

@@ -42,8 +42,7 @@ class PlanExecutor final : public Executor {
           "a cold start serves one request at a time: give a plan of one lane and one request in flight");
     }
     if (options_.ranks && options_.cold)
-      return Error(Code::kUnsupported,
-                   "over several ranks a plan runs with its parameters resident, not cold");
+      return unsupported("over several ranks a plan runs with its parameters resident, not cold");
     seats_ = seat_segments(problem_, plan_);
     if (!options_.cold) HEDDLE_RETURN_IF_ERROR(agree(check_fit(problem_, plan_, timeline_)));
     HEDDLE_RETURN_IF_ERROR(agree(open_devices()));
@@ -88,7 +87,7 @@ class PlanExecutor final : public Executor {
   }
   // With one slot the thread that brings a request plays a worker, as in run(), and no other is needed.
   Status open() override {
-    if (options_.cold) return Error(Code::kUnsupported, "cold starts cannot be served");
+    if (options_.cold) return unsupported("cold starts cannot be served");
     if (intake_.joinable() || (slots() == 1 && !options_.ranks)) return {};
     tasks_->begin_intake();
     if (!options_.ranks) intake_ = std::thread([this] { tasks_->serve_intake(); });
@@ -176,7 +175,7 @@ class PlanExecutor final : public Executor {
   Status check_accelerators() {
     if (accelerators_.empty()) return {};
     const std::string name = "device '" + accelerators_.of_memory(1).name + "'";
-    const auto refuse = [&](const std::string& why) { return Error(Code::kUnsupported, name + why); };
+    const auto refuse = [&](const std::string& why) { return unsupported(name + why); };
     if (!all_move_)
       return refuse(" computes, which a plan cannot mix with emulated devices: give those a backend");
     for (const Segment& segment : plan_.segments) {
@@ -241,8 +240,8 @@ class PlanExecutor final : public Executor {
         continue;
       }
       if (options_.deadline.should_stop()) {
-        return Error(Code::kCancelled, "stopped while compiling: " + std::to_string(s) + " of " +
-                                           std::to_string(total) + " segments are done");
+        return cancelled_error("stopped while compiling: " + std::to_string(s) + " of " +
+                               std::to_string(total) + " segments are done");
       }
       auto compiled = groups.compiled(s, device_of(s), [&] { return spec_of(s); });
       if (!compiled.ok()) return std::move(compiled).error().with_context(place_of(segment));
@@ -429,7 +428,7 @@ class PlanExecutor final : public Executor {
     size_t most = 1;
     for (const Program& p : setup.programs) most = std::max(most, p.tasks.size());
     if (most * slot_lane_.size() > size_t{1} << 30)
-      return Error(Code::kUnsupported, "too many steps times requests in flight; reduce --in-flight");
+      return unsupported("too many steps times requests in flight; reduce --in-flight");
     for (const auto& c : compiled_) setup.compiled.push_back(c.get());
     for (const auto& device : devices_)
       setup.worker_cores.push_back(device ? device->worker_cores() : std::vector<int>{});
@@ -489,8 +488,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Problem& problem, const
                                                    std::shared_ptr<const Model> model,
                                                    const ExecutorOptions& options) {
   if (options.in_flight < 1)
-    return Error(Code::kInvalidInput,
-                 "requests in flight must be at least 1, not " + std::to_string(options.in_flight));
+    return invalid_input("requests in flight must be at least 1, not " + std::to_string(options.in_flight));
   auto executor = std::make_unique<PlanExecutor>(problem, plan, std::move(model), options);
   HEDDLE_RETURN_IF_ERROR(executor->build());
   return std::unique_ptr<Executor>(std::move(executor));

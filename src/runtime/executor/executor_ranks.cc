@@ -15,7 +15,7 @@ Status share_flags(RankGroup& group, std::vector<bool>& flags) {
   HEDDLE_ASSIGN_OR_RETURN(const auto all, group.exchange(text));
   for (const auto& theirs : all) {
     if (theirs.size() != flags.size())
-      return Error(Code::kInternal, "the ranks disagree about the plan: do all run the same Heddle?");
+      return internal_error("the ranks disagree about the plan: do all run the same Heddle?");
     for (size_t i = 0; i < flags.size(); ++i) flags[i] = flags[i] || theirs[i] == '1';
   }
   return {};
@@ -58,9 +58,9 @@ Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const Me
   auto needed = static_cast<int64_t>(memory.slot_lane.size()) * 4 + 1;
   for (const int lane : memory.slot_lane) needed += memory.programs[static_cast<size_t>(lane)].messages;
   if (needed >= transport.max_tag())
-    return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +
-                                         " messages between ranks, but this transport tells only " +
-                                         std::to_string(transport.max_tag()) + " apart; reduce --in-flight");
+    return unsupported("the plan needs " + std::to_string(needed) +
+                       " messages between ranks, but this transport tells only " +
+                       std::to_string(transport.max_tag()) + " apart; reduce --in-flight");
   std::shared_ptr<std::byte[]> scratch;
   if (memory.memory_plans.empty()) {
     int64_t widest = 0;
@@ -68,8 +68,7 @@ Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const Me
       widest = std::max(widest, widest_message(*memory.graphs[lane], memory.programs[lane]));
     scratch = allocate_aligned(widest);
     if (!scratch)
-      return Error(Code::kInfeasible,
-                   "no host memory for the largest tensor, " + std::to_string(widest) + " bytes");
+      return infeasible("no host memory for the largest tensor, " + std::to_string(widest) + " bytes");
   }
   for (size_t slot = 0; slot < memory.slot_lane.size(); ++slot) {
     const auto lane = static_cast<size_t>(memory.slot_lane[slot]);

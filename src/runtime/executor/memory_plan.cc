@@ -175,10 +175,9 @@ Status check_fit(const Problem& problem, const Plan& plan, const Timeline& timel
     const int64_t limit = problem.cluster->memory_pool_bytes(pool);
     const int64_t peak = timeline.peak_memory_bytes[static_cast<size_t>(pool)];
     if (limit == 0 || peak <= limit) continue;
-    return Error(Code::kInfeasible,
-                 "device '" + device.name + "' has " + format_bytes(limit) +
-                     " of memory, but the plan's parameters and tensors there need " + format_bytes(peak) +
-                     "; plan again for this cluster, which splits the model where it must");
+    return infeasible("device '" + device.name + "' has " + format_bytes(limit) +
+                      " of memory, but the plan's parameters and tensors there need " + format_bytes(peak) +
+                      "; plan again for this cluster, which splits the model where it must");
   }
   return {};
 }
@@ -188,11 +187,10 @@ Status check_use(const Cluster& cluster, DeviceId device, std::span<const PoolUs
   const PoolUse& use = pools[static_cast<size_t>(pool)];
   const int64_t limit = cluster.memory_pool_bytes(pool);
   if (limit == 0 || use.param_bytes + use.tensor_bytes <= limit) return {};
-  return Error(Code::kInfeasible,
-               "device '" + cluster.device(device).name + "' has " + std::to_string(limit) +
-                   " bytes of memory, but parameters (" + std::to_string(use.param_bytes) +
-                   ") and tensors (" + std::to_string(use.tensor_bytes) +
-                   " for the requests in flight) need more; reduce --in-flight or use another plan");
+  return infeasible("device '" + cluster.device(device).name + "' has " + std::to_string(limit) +
+                    " bytes of memory, but parameters (" + std::to_string(use.param_bytes) +
+                    ") and tensors (" + std::to_string(use.tensor_bytes) +
+                    " for the requests in flight) need more; reduce --in-flight or use another plan");
 }
 
 }  // namespace heddle

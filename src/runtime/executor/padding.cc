@@ -17,8 +17,8 @@ Status fill_with(const TensorValue& tensor, double value) {
   constexpr bool kReal = std::is_floating_point_v<T>;
   if (!kReal && (value != std::trunc(value) || value < static_cast<double>(Limits::lowest()) ||
                  value >= std::ldexp(1.0, Limits::digits)))
-    return Error(Code::kInvalidInput, std::string("an input of ") + dtype_name(tensor.dtype) +
-                                          " cannot be padded with " + std::to_string(value));
+    return invalid_input(std::string("an input of ") + dtype_name(tensor.dtype) + " cannot be padded with " +
+                         std::to_string(value));
   const T element = static_cast<T>(value);
   for (int64_t i = 0; i < tensor.bytes; i += static_cast<int64_t>(sizeof(T)))
     std::memcpy(tensor.data.get() + i, &element, sizeof(T));
@@ -49,8 +49,7 @@ Status fill_all(const TensorValue& tensor, double value) {
     case DType::kU64:
       return fill_with<uint64_t>(tensor, value);
     default:
-      return Error(Code::kUnsupported,
-                   std::string("inputs of ") + dtype_name(tensor.dtype) + " can be padded with 0 only");
+      return unsupported(std::string("inputs of ") + dtype_name(tensor.dtype) + " can be padded with 0 only");
   }
 }
 
@@ -58,8 +57,8 @@ Status fill_all(const TensorValue& tensor, double value) {
 
 Result<TensorValue> padded(const TensorView& tensor, const Shape& shape, double value) {
   if (!fits_into(tensor.shape, shape))
-    return Error(Code::kInternal,
-                 "a tensor of shape " + shape_text(tensor.shape) + " does not fit in " + shape_text(shape));
+    return internal_error("a tensor of shape " + shape_text(tensor.shape) + " does not fit in " +
+                          shape_text(shape));
   HEDDLE_ASSIGN_OR_RETURN(TensorValue whole, make_tensor(tensor.dtype, shape));
   if (value != 0) HEDDLE_RETURN_IF_ERROR(fill_all(whole, value));
   visit_corner(tensor.shape, shape, *tensor_bytes(tensor.dtype, {1}),

@@ -93,9 +93,8 @@ Status PlanBuffers::add_slot(const MemoryPlan& plan, const Accelerators& acceler
                               accelerators.of_memory(1).runtime->allocate_pinned(plan.buffers[b].bytes));
     }
     if (!memory)
-      return Error(Code::kInfeasible,
-                   "no host memory for the plan's tensors: " + std::to_string(plan.total_bytes()) +
-                       " bytes for each request in flight");
+      return infeasible("no host memory for the plan's tensors: " + std::to_string(plan.total_bytes()) +
+                        " bytes for each request in flight");
     buffers[b] = memory.get();
     memory_.push_back(std::move(memory));
   }

@@ -43,7 +43,7 @@ class ElsewhereSegment final : public CompiledSegment {
  public:
   explicit ElsewhereSegment(bool timed) : timed_(timed) {}
   Status bind(int, std::span<const TensorView>, std::span<const TensorView>) override { return {}; }
-  Status run(int) override { return Error(Code::kInternal, "another rank's segment was run here"); }
+  Status run(int) override { return internal_error("another rank's segment was run here"); }
   std::optional<double> timed_us() const override { return timed_ ? std::optional<double>(0) : std::nullopt; }
 
  private:

@@ -44,12 +44,11 @@ Result<std::unique_ptr<SegmentLoader>> SegmentLoader::create(std::vector<LoadIte
                                                              std::vector<int32_t> order,
                                                              const ColdOptions& options) {
   if (options.load_workers < 1 || options.load_workers > 64) {
-    return Error(Code::kInvalidInput,
-                 "expected 1 to 64 load workers, not " + std::to_string(options.load_workers));
+    return invalid_input("expected 1 to 64 load workers, not " + std::to_string(options.load_workers));
   }
   if (options.budget_bytes < 0) {
-    return Error(Code::kInvalidInput, "the budget must be a positive number of bytes, or 0 for none, not " +
-                                          std::to_string(options.budget_bytes));
+    return invalid_input("the budget must be a positive number of bytes, or 0 for none, not " +
+                         std::to_string(options.budget_bytes));
   }
   std::unique_ptr<SegmentLoader> loader(new SegmentLoader(std::move(items), std::move(order), options));
   HEDDLE_RETURN_IF_ERROR(loader->choose_residents());
@@ -90,9 +89,9 @@ Status SegmentLoader::choose_residents() {
     const LoadItem& it = items_[static_cast<size_t>(item)];
     total += it.bytes;
     if (it.bytes > budget_) {
-      return Error(Code::kInfeasible, it.place + " has " + format_bytes(it.bytes) +
-                                          " of parameters, more than the budget of " + format_bytes(budget_) +
-                                          "; give a larger budget or cut the model into more segments");
+      return infeasible(it.place + " has " + format_bytes(it.bytes) +
+                        " of parameters, more than the budget of " + format_bytes(budget_) +
+                        "; give a larger budget or cut the model into more segments");
     }
   }
   if (total <= budget_) return {};

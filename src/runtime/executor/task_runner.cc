@@ -202,11 +202,10 @@ bool TaskRunner::take_memory(RequestSlot& slot, int32_t task) {
     const Step& step =
         setup_.plan->steps[static_cast<size_t>(slot.program->tasks[static_cast<size_t>(task)].plan_step)];
     const Segment& segment = setup_.plan->segments[step.segment.index()];
-    fail(slot, Error(Code::kInfeasible, "out of memory: segment '" + segment.name + "' needs " +
-                                            std::to_string(residency.bytes) + " more bytes on device '" +
-                                            setup_.cluster->device(step.to).name +
-                                            "', where tensors would then take " + std::to_string(used) +
-                                            " of " + std::to_string(limit)));
+    fail(slot, infeasible("out of memory: segment '" + segment.name + "' needs " +
+                          std::to_string(residency.bytes) + " more bytes on device '" +
+                          setup_.cluster->device(step.to).name + "', where tensors would then take " +
+                          std::to_string(used) + " of " + std::to_string(limit)));
     return false;
   }
   return true;

@@ -240,14 +240,14 @@ Status TaskRunner::watch_ranks() {
     if (first() ? closing : running_ == 0) end_stream();
     return {};
   }
-  if (setup_.transport->alarm()) return Error(Code::kIo, *setup_.transport->alarm());
+  if (setup_.transport->alarm()) return io_error(*setup_.transport->alarm());
   if (!first() || (!closing && !intake_stop_.cancelled())) return {};
   if (called_ns_ == 0) HEDDLE_RETURN_IF_ERROR(call_ranks());
   const auto silent = std::find(answered_.begin() + 1, answered_.end(), false);
   if (silent != answered_.end()) {
     if (now_ns() - called_ns_ < (running_ > 0 ? kAnswerNs : kIdleAnswerNs)) return {};
-    return Error(Code::kIo, "rank " + std::to_string(silent - answered_.begin()) +
-                                " does not answer any more: it has ended, or hangs");
+    return io_error("rank " + std::to_string(silent - answered_.begin()) +
+                    " does not answer any more: it has ended, or hangs");
   }
   if (!closing) return {};
   for (const auto& slot : slots_) HEDDLE_RETURN_IF_ERROR(send_number(*slot, kNoMore));

@@ -286,7 +286,7 @@ void TaskRunner::serve_ranks(const Deadline& deadline) {
     }
     if (!stopped() && transport.alarm()) {
       alarmed_ = true;
-      fail(Error(Code::kCancelled, *transport.alarm()));
+      fail(cancelled_error(*transport.alarm()));
     }
     if (stopped()) {
       // Other ranks can stop computing results that will not be read.

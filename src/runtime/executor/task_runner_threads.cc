@@ -163,8 +163,8 @@ void TaskRunner::worker_main(size_t index) {
 
 void TaskRunner::poll(const Deadline& deadline) {
   if (stopped() || !deadline.should_stop()) return;
-  fail(Error(Code::kCancelled, deadline.cancelled() ? "the run was cancelled"
-                                                    : "the run's deadline passed before it was done"));
+  fail(cancelled_error(deadline.cancelled() ? "the run was cancelled"
+                                            : "the run's deadline passed before it was done"));
 }
 
 void TaskRunner::serve(const Deadline& deadline) {
@@ -373,8 +373,7 @@ void TaskRunner::reset_stream(const StreamOptions& options) {
 
 Result<StreamResult> TaskRunner::run(const StreamOptions& options) {
   if (options.requests < 1)
-    return Error(Code::kInvalidInput,
-                 "a stream needs at least one request, not " + std::to_string(options.requests));
+    return invalid_input("a stream needs at least one request, not " + std::to_string(options.requests));
   reset_stream(options);
   latencies_us_.assign(static_cast<size_t>(options.requests), 0);
   // The other ranks of a request must learn why this one does not take part: it starts, and stops at once.

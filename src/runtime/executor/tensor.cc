@@ -42,16 +42,15 @@ std::shared_ptr<std::byte[]> allocate_aligned(int64_t bytes) {
 
 Result<TensorValue> make_tensor(DType dtype, const Shape& shape) {
   if (dtype == DType::kString || dtype_bits(dtype) == 0) {
-    return Error(Code::kUnsupported, std::string("a tensor of ") + dtype_name(dtype) +
-                                         " cannot be held in memory here; only numbers and bools can");
+    return unsupported(std::string("a tensor of ") + dtype_name(dtype) +
+                       " cannot be held in memory here; only numbers and bools can");
   }
   const auto bytes = tensor_bytes(dtype, shape);
-  if (!bytes)
-    return Error(Code::kInvalidInput, "the size of a tensor of shape " + shape_text(shape) + " overflows");
+  if (!bytes) return invalid_input("the size of a tensor of shape " + shape_text(shape) + " overflows");
   TensorValue value{dtype, shape, allocate_aligned(*bytes), *bytes};
   if (!value.data) {
-    return Error(Code::kInvalidInput, "no memory for a tensor of " + std::to_string(*bytes) +
-                                          " bytes, shape " + shape_text(shape));
+    return invalid_input("no memory for a tensor of " + std::to_string(*bytes) + " bytes, shape " +
+                         shape_text(shape));
   }
   return value;
 }
@@ -64,8 +63,8 @@ Shape shape_values(const TensorView& tensor) {
 
 Result<TensorValue> front_corner(const TensorView& tensor, const Shape& shape) {
   if (!fits_into(shape, tensor.shape))
-    return Error(Code::kInternal,
-                 "the true shape " + shape_text(shape) + " does not fit in " + shape_text(tensor.shape));
+    return internal_error("the true shape " + shape_text(shape) + " does not fit in " +
+                          shape_text(tensor.shape));
   HEDDLE_ASSIGN_OR_RETURN(TensorValue part, make_tensor(tensor.dtype, shape));
   visit_corner(shape, tensor.shape, *tensor_bytes(tensor.dtype, {1}),
                [&](int64_t to, int64_t from, size_t run) {

@@ -88,9 +88,9 @@ Result<Fleet> with_times_of(const Fleet& fleet, const Fleet& times) {
     if (m < 0) continue;
     const auto& from = times.models[static_cast<size_t>(m)];
     if (from.blocks != model.blocks)
-      return Error(Code::kInvalidInput, "model '" + model.name + "' has " + std::to_string(from.blocks) +
-                                            " blocks there and " + std::to_string(model.blocks) +
-                                            " in the fleet that is served");
+      return invalid_input("model '" + model.name + "' has " + std::to_string(from.blocks) +
+                           " blocks there and " + std::to_string(model.blocks) +
+                           " in the fleet that is served");
     for (size_t c = 0; c < out.classes.size(); ++c)
       if (const int k = times.class_named(out.classes[c].name); k >= 0)
         model.latency_us[c] = from.latency_us[static_cast<size_t>(k)];

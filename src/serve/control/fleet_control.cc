@@ -106,7 +106,7 @@ class Control final : public FleetControl {
     }
     changed_.notify_all();
     if (worker_.joinable()) worker_.join();
-    for (const auto& job : jobs_) job.done(Error(Code::kCancelled, "the server is stopping"));
+    for (const auto& job : jobs_) job.done(cancelled_error("the server is stopping"));
     service_.set_more_status(nullptr);
     service_.set_more_metrics(nullptr);
   }
@@ -162,11 +162,10 @@ class Control final : public FleetControl {
     const auto used = devices_used(next.fleet, next.plan);
     for (size_t c = 0; c < used.size(); ++c)
       if (used[c] > next.fleet.classes[c].count - next.drained[c])
-        return Error(Code::kInfeasible, "the plan takes " + std::to_string(used[c]) + " devices of class '" +
-                                            next.fleet.classes[c].name + "', of which " +
-                                            std::to_string(next.drained[c]) +
-                                            " are drained; `heddle server undrain` "
-                                            "returns them");
+        return infeasible("the plan takes " + std::to_string(used[c]) + " devices of class '" +
+                          next.fleet.classes[c].name + "', of which " + std::to_string(next.drained[c]) +
+                          " are drained; `heddle server undrain` "
+                          "returns them");
     const double value = next.plan.value;
     if (auto status = state_.change_to(std::move(next), "another plan"); !status.ok()) {
       if (state_.served().corrections.empty()) return std::move(status).error();
@@ -199,10 +198,9 @@ class Control final : public FleetControl {
       auto& changed = drain ? out : count;
       if (changed + n < 0 || changed + n > kMaxFleetDevices ||
           (drain ? changed + n > count : count + n < out))
-        return Error(Code::kInvalidInput, change.path() + ": class '" + name + "' has " +
-                                              std::to_string(count) + " devices, " + std::to_string(out) +
-                                              " of them drained; a change of " + std::to_string(n) +
-                                              " is out of range");
+        return invalid_input(change.path() + ": class '" + name + "' has " + std::to_string(count) +
+                             " devices, " + std::to_string(out) + " of them drained; a change of " +
+                             std::to_string(n) + " is out of range");
       changed += n;
     }
     HEDDLE_RETURN_IF_ERROR(check_fleet(next.fleet));
@@ -245,10 +243,10 @@ class Control final : public FleetControl {
       if (path.empty() ||
           (was >= 0 && state_.served().fleet.models[static_cast<size_t>(was)].file.path == path))
         continue;
-      return Error(Code::kInvalidInput, "model '" + m.name +
-                                            "': a fleet that is sent cannot bring another model "
-                                            "file, '" +
-                                            path.substr(0, 128) + "'; change the fleet file that is served");
+      return invalid_input("model '" + m.name +
+                           "': a fleet that is sent cannot bring another model "
+                           "file, '" +
+                           path.substr(0, 128) + "'; change the fleet file that is served");
     }
     return {};
   }

@@ -36,7 +36,7 @@ Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const De
                                                     const WorkerWait& wait) {
   auto devices = wait.pool.open(fleet, deployment, wait.seconds, wait.all, wait.cancel);
   if (!wait.all) return devices;
-  if (const auto refusal = devices->refusal(); !refusal.empty()) return Error(Code::kInvalidInput, refusal);
+  if (const auto refusal = devices->refusal(); !refusal.empty()) return invalid_input(refusal);
   const auto missing = wait.pool.missing(deployment);
   if (!missing.empty())
     return Error(wait.cancel.cancelled() ? Code::kCancelled : Code::kInfeasible,
@@ -50,7 +50,7 @@ Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const F
                                                      const LivePlaneOptions& options, double clock,
                                                      const Fleet* timed_by, const WorkerWait* workers) {
   if (!(clock >= .01 && clock <= 100))
-    return Error(Code::kInvalidInput, "a clock of " + std::to_string(clock) + ": expected 0.01 to 100");
+    return invalid_input("a clock of " + std::to_string(clock) + ": expected 0.01 to 100");
   HEDDLE_RETURN_IF_ERROR(check_fleet_plan(fleet, plan));
   HEDDLE_ASSIGN_OR_RETURN(auto deployment, deploy(fleet, plan));
   if (timed_by != nullptr) {

@@ -45,14 +45,14 @@ Json to_json(const Served& served) {
 Result<Served> served_from_json(const Json& json) {
   for (const char* member : {"fleet", "plan", "corrections", "drained"})
     if (!json.is_object() || !json.contains(member))
-      return Error(Code::kInvalidInput, std::string("the saved state has no '") + member + "'");
+      return invalid_input(std::string("the saved state has no '") + member + "'");
   Served served;
   HEDDLE_ASSIGN_OR_RETURN(served.fleet, fleet_from_json(json["fleet"]));
   HEDDLE_ASSIGN_OR_RETURN(served.plan, fleet_plan_from_json(json["plan"], served.fleet));
   HEDDLE_ASSIGN_OR_RETURN(served.corrections, BlockCorrections::from_json(json["corrections"], served.fleet));
   HEDDLE_RETURN_IF_ERROR(take(JsonCursor(json["drained"], "drained"), served.drained, 0, kMaxFleetDevices));
   if (served.drained.size() != served.fleet.classes.size())
-    return Error(Code::kInvalidInput, "the saved state has drained devices of another number of classes");
+    return invalid_input("the saved state has drained devices of another number of classes");
   return served;
 }
 
@@ -114,9 +114,9 @@ std::string FleetState::metrics() const {
 Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) const {
   const bool files = has_model_files(next.fleet);
   if (files && options_.machine == nullptr)
-    return Error(Code::kInvalidInput,
-                 "models with a file run in real time, and this server has a --clock or --device-times; "
-                 "remove \"file\" to serve them on emulated devices");
+    return invalid_input(
+        "models with a file run in real time, and this server has a --clock or --device-times; "
+        "remove \"file\" to serve them on emulated devices");
   std::optional<WorkerWait> wait;
   if (options_.workers != nullptr) {
     // Compiling takes longer than setting up an emulated device, and the old plan runs meanwhile.

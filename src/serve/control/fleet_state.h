@@ -29,7 +29,7 @@ struct Served {
   Result<Fleet> available() const {
     Fleet out = corrected();
     for (size_t c = 0; c < drained.size(); ++c) out.classes[c].count -= drained[c];
-    if (out.devices() == 0) return Error(Code::kInfeasible, "that would drain every device of the fleet");
+    if (out.devices() == 0) return infeasible("that would drain every device of the fleet");
     return out;
   }
 };

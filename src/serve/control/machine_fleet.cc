@@ -138,7 +138,7 @@ class Machine final : public MachineFleet {
     const Device* device = layout.devices.empty() ? &cluster_->devices().front() : nullptr;
     for (const auto& p : layout.deployment.pipelines)
       if (p.model == m && device == nullptr) device = &layout.devices[p.partitions.front().first_device];
-    if (device == nullptr) return Error(Code::kInfeasible, "the plan has no pipeline for it");
+    if (device == nullptr) return infeasible("the plan has no pipeline for it");
     report("loading and checking " + model.name);
     return files_.whole(model, largest_batch(layout.deployment, m), *device);
   }
@@ -155,7 +155,7 @@ class Machine final : public MachineFleet {
       for (const auto& pool : p.partitions)
         for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v) {
           const auto& c = layout.fleet.classes[layout.deployment.devices[v].device_class];
-          if (options_.deadline.should_stop()) return Error(Code::kCancelled, "stopped while compiling");
+          if (options_.deadline.should_stop()) return cancelled_error("stopped while compiling");
           report("compiling " + model.name + " for " + layout.devices[v].name);
           HEDDLE_ASSIGN_OR_RETURN(auto part,
                                   files_.parts().part(whole.local, model.file, pool.role.block_from,

@@ -34,7 +34,7 @@ FleetAnswers::Standby standby_of(const NamedTarget& which) {
 Status wait_for(double seconds, const CancelToken& cancel) {
   const int64_t until = steady_ns() + static_cast<int64_t>(seconds * 1e9);
   while (steady_ns() < until) {
-    if (cancel.cancelled()) return Error(Code::kCancelled, "stopped before the fleet was examined");
+    if (cancel.cancelled()) return cancelled_error("stopped before the fleet was examined");
     sleep_ns(std::min(kLook_ns, until - steady_ns()));
   }
   return {};

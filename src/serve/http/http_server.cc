@@ -36,8 +36,8 @@ double seconds_since(HttpClock::time_point t) {
 }
 
 Error socket_error(const HttpServerOptions& o, const std::string& doing) {
-  return Error(Code::kIo,
-               "cannot " + doing + " " + o.host + ":" + std::to_string(o.port) + ": " + std::strerror(errno));
+  return io_error("cannot " + doing + " " + o.host + ":" + std::to_string(o.port) + ": " +
+                  std::strerror(errno));
 }
 
 bool is_loopback(const sockaddr_storage& address) {
@@ -77,9 +77,8 @@ class Server final : public HttpServer {
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
     const auto port = std::to_string(options_.port);
     if (const int e = ::getaddrinfo(options_.host.c_str(), port.c_str(), &hints, &found); e != 0)
-      return Error(Code::kInvalidInput, "the address '" + options_.host +
-                                            "' is not known: " + ::gai_strerror(e) +
-                                            "; expected one of this machine, such as 127.0.0.1");
+      return invalid_input("the address '" + options_.host + "' is not known: " + ::gai_strerror(e) +
+                           "; expected one of this machine, such as 127.0.0.1");
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
     listen_.reset(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const int on = 1;
@@ -455,8 +454,7 @@ class Server final : public HttpServer {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& options, Handler handler) {
   if (options.port < 0 || options.port > 65535)
-    return Error(Code::kInvalidInput,
-                 "port " + std::to_string(options.port) + ": expected 0 (any free one) to 65535");
+    return invalid_input("port " + std::to_string(options.port) + ": expected 0 (any free one) to 65535");
   auto server = std::make_unique<Server>(options, std::move(handler));
   HEDDLE_RETURN_IF_ERROR(server->open());
   return std::unique_ptr<HttpServer>(std::move(server));

@@ -30,7 +30,7 @@ int no_passphrase(char*, int, int, void*) { return 0; }
 
 Result<std::shared_ptr<SSL_CTX>> new_context(const SSL_METHOD* method) {
   const std::shared_ptr<SSL_CTX> ctx(::SSL_CTX_new(method), ::SSL_CTX_free);
-  if (!ctx) return Error(Code::kInternal, "OpenSSL does not start: " + openssl_reason());
+  if (!ctx) return internal_error("OpenSSL does not start: " + openssl_reason());
   ::SSL_CTX_set_num_tickets(ctx.get(), 0);  // connections are kept; a ticket would look like input
   ::SSL_CTX_set_min_proto_version(ctx.get(), TLS1_2_VERSION);
   // Answers are sent as far as the socket takes them; the rest may lie elsewhere by then.

@@ -25,7 +25,7 @@ Result<std::string> read_token(const std::string& file, size_t least) {
   HEDDLE_ASSIGN_OR_RETURN(auto token, read_file(file));
   while (!token.empty() && token.back() > 0 && token.back() <= ' ') token.pop_back();
   if (token.size() < least)
-    return Error(Code::kInvalidInput, "expected a token of at least " + std::to_string(least) + " characters")
+    return invalid_input("expected a token of at least " + std::to_string(least) + " characters")
         .with_context(file);
   return token;
 }
@@ -34,11 +34,11 @@ Result<WorkerSecurity> read_worker_security(const std::string& certificate_file,
                                             const std::string& trusted_file, const std::string& token_file) {
   WorkerSecurity security;
   if (certificate_file.empty() != key_file.empty())
-    return Error(Code::kInvalidInput, "--tls-cert and --tls-key need each other; one of them is missing");
+    return invalid_input("--tls-cert and --tls-key need each other; one of them is missing");
   if (certificate_file.empty() && !trusted_file.empty())
-    return Error(Code::kInvalidInput, trusted_file +
-                                          ": certificates to trust belong to encrypted connections; give "
-                                          "--tls-cert and --tls-key, too");
+    return invalid_input(trusted_file +
+                         ": certificates to trust belong to encrypted connections; give "
+                         "--tls-cert and --tls-key, too");
   if (!certificate_file.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(security.tls, read_tls_identity(certificate_file, key_file));
     const auto own = TlsContext::server(security.tls);
@@ -63,7 +63,7 @@ Status check_grpc_address(const std::string& address) {
   const uint64_t port = colon == std::string::npos ? 0 : parse_digits(address.substr(colon + 1)).value_or(0);
   if (port < 1 || port > 65535 || colon == 0 || address.find('/') != std::string::npos ||
       address.size() > 300)
-    return Error(Code::kInvalidInput, "the address " + quote_text(address) + ": expected HOST:PORT");
+    return invalid_input("the address " + quote_text(address) + ": expected HOST:PORT");
   return {};
 }
 
@@ -78,8 +78,7 @@ Result<GrpcListener> grpc_listen(grpc::ServerBuilder& builder, const std::string
   builder.RegisterService(&service);
   listener.server = builder.BuildAndStart();
   if (!listener.server || listener.port == 0)
-    return Error(Code::kIo,
-                 "cannot listen on " + address + " for " + whom + "; does another process listen there?");
+    return io_error("cannot listen on " + address + " for " + whom + "; does another process listen there?");
   return listener;
 }
 

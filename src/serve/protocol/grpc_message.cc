@@ -31,7 +31,7 @@ const ProtocolStatus& status_by(Key key, Key ProtocolStatus::*member) {
 }
 
 Error bad_tensor(const std::string& tensor, const std::string& message) {
-  return Error(Code::kInvalidInput, "input '" + tensor.substr(0, 128) + "': " + message);
+  return invalid_input("input '" + tensor.substr(0, 128) + "': " + message);
 }
 
 // The elements of a typed list as T; false where their number or a value does not fit.
@@ -85,7 +85,7 @@ Result<InferTensor> read_tensor(const inference::ModelInferRequest::InferInputTe
   InferTensor t;
   t.name = from.name();
   if (t.name.empty() || t.name.size() > kLongestName)
-    return Error(Code::kInvalidInput, "an input has no name, or one that is too long");
+    return invalid_input("an input has no name, or one that is too long");
   const auto dtype = dtype_from_protocol(from.datatype());
   if (!dtype) return bad_tensor(t.name, "the type '" + from.datatype().substr(0, 64) + "' cannot be served");
   t.dtype = *dtype;
@@ -125,7 +125,7 @@ Result<int64_t> read_number(const google::protobuf::Map<std::string, inference::
   if (p.has_int64_param() && p.int64_param() >= 0) return p.int64_param();
   if (p.has_uint64_param() && p.uint64_param() <= static_cast<uint64_t>(INT64_MAX))
     return static_cast<int64_t>(p.uint64_param());
-  return Error(Code::kInvalidInput, std::string("the parameter '") + name + "' is no number from 0");
+  return invalid_input(std::string("the parameter '") + name + "' is no number from 0");
 }
 
 }  // namespace
@@ -152,15 +152,14 @@ Result<InferRequest> infer_request_from_proto(const inference::ModelInferRequest
   HEDDLE_ASSIGN_OR_RETURN(request.priority, read_number(message.parameters(), "priority"));
   HEDDLE_ASSIGN_OR_RETURN(request.timeout_us, read_number(message.parameters(), "timeout"));
   if (request.timeout_us > 3'600'000'000)
-    return Error(Code::kInvalidInput, "the parameter 'timeout' is more than an hour, in us");
+    return invalid_input("the parameter 'timeout' is more than an hour, in us");
   if (message.inputs_size() > static_cast<int>(kMostTensors) ||
       message.outputs_size() > static_cast<int>(kMostTensors))
-    return Error(Code::kInvalidInput, "more than " + std::to_string(kMostTensors) + " inputs or outputs");
+    return invalid_input("more than " + std::to_string(kMostTensors) + " inputs or outputs");
   const bool raw = message.raw_input_contents_size() > 0;
   if (raw && message.raw_input_contents_size() != message.inputs_size())
-    return Error(Code::kInvalidInput, std::to_string(message.raw_input_contents_size()) +
-                                          " raw contents for " + std::to_string(message.inputs_size()) +
-                                          " inputs");
+    return invalid_input(std::to_string(message.raw_input_contents_size()) + " raw contents for " +
+                         std::to_string(message.inputs_size()) + " inputs");
   for (int i = 0; i < message.inputs_size(); ++i) {
     HEDDLE_ASSIGN_OR_RETURN(auto tensor,
                             read_tensor(message.inputs(i), raw ? &message.raw_input_contents(i) : nullptr));
@@ -168,8 +167,8 @@ Result<InferRequest> infer_request_from_proto(const inference::ModelInferRequest
   }
   for (const auto& o : message.outputs()) {
     if (o.parameters().contains("shared_memory_region") || o.parameters().contains("classification"))
-      return Error(Code::kInvalidInput, "output '" + o.name().substr(0, 128) +
-                                            "': shared memory and classification are not supported");
+      return invalid_input("output '" + o.name().substr(0, 128) +
+                           "': shared memory and classification are not supported");
     request.outputs.push_back({o.name(), true});
   }
   request.binary_outputs = true;

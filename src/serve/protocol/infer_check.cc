@@ -8,7 +8,7 @@ namespace heddle {
 namespace {
 
 Error bad_request(const std::string& model, const std::string& message) {
-  return Error(Code::kInvalidInput, "model '" + model + "': " + message);
+  return invalid_input("model '" + model + "': " + message);
 }
 
 std::string names_of(const std::vector<TensorInfo>& tensors) {

@@ -229,8 +229,8 @@ Result<RequestedOutput> read_output(const JsonCursor& at, bool binary_default) {
 Result<InferRequest> infer_request_from_body(std::string_view body, std::optional<size_t> json_bytes,
                                              const std::shared_ptr<const void>& owner) {
   if (json_bytes && *json_bytes > body.size())
-    return Error(Code::kInvalidInput, "Inference-Header-Content-Length is " + std::to_string(*json_bytes) +
-                                          ", but the body has " + std::to_string(body.size()) + " bytes");
+    return invalid_input("Inference-Header-Content-Length is " + std::to_string(*json_bytes) +
+                         ", but the body has " + std::to_string(body.size()) + " bytes");
   const size_t head = json_bytes.value_or(body.size());
   HEDDLE_ASSIGN_OR_RETURN(const Json json, parse_json(body.substr(0, head), {32, kMostJsonBytes}));
   const JsonCursor at(json);
@@ -250,8 +250,7 @@ Result<InferRequest> infer_request_from_body(std::string_view body, std::optiona
     request.inputs.push_back(std::move(tensor));
   }
   if (reader.left() > 0)
-    return Error(Code::kInvalidInput,
-                 std::to_string(reader.left()) + " bytes are left behind the last binary tensor");
+    return invalid_input(std::to_string(reader.left()) + " bytes are left behind the last binary tensor");
   if (at.has("outputs")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto outputs, at.at("outputs"));
     HEDDLE_ASSIGN_OR_RETURN(const auto wanted, outputs.elements(kMostTensors));

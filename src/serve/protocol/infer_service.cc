@@ -24,8 +24,8 @@ uint16_t priority_of(const ServedModel& m, int64_t asked) {
 // An empty version is any.
 Status check_version(const ServedModel& model, const std::string& version) {
   if (version.empty() || version == model.version) return {};
-  return Error(Code::kNotFound, "model '" + model.name + "' has no version '" + version.substr(0, 64) +
-                                    "'; version " + model.version + " is served");
+  return not_found("model '" + model.name + "' has no version '" + version.substr(0, 64) + "'; version " +
+                   model.version + " is served");
 }
 
 int64_t now_ms() { return wall_ns() / 1'000'000; }
@@ -173,15 +173,15 @@ void InferService::Call::finish() {
   }
   if (!answered) {
     if (outcome == Outcome::kDropped)
-      return done(Error(Code::kInfeasible, "model '" + model->name + "': the deadline of " +
-                                               std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
-                                               " us after arrival cannot be met; the request was dropped"));
+      return done(infeasible("model '" + model->name + "': the deadline of " +
+                             std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
+                             " us after arrival cannot be met; the request was dropped"));
     return done(Error(outcome == Outcome::kWithdrawn ? Code::kCancelled : Code::kInternal,
                       "model '" + model->name + "': " + worst->error));
   }
   if (model->remote && !take_results())
-    return done(Error(Code::kInternal, "model '" + model->name +
-                                           "': the worker's outputs have another size than the model's"));
+    return done(internal_error("model '" + model->name +
+                               "': the worker's outputs have another size than the model's"));
   InferResponse response;
   response.model = model->name;
   response.version = model->version;
@@ -229,8 +229,7 @@ Error InferService::no_model(const std::string& name) const {
   std::vector<std::string> names;
   for (const auto& [n, i] : index_) names.push_back(n);
   const auto shown = name.substr(0, 128);
-  return Error(Code::kNotFound,
-               "no model is named '" + shown + "'" + did_you_mean(shown, names) +
+  return not_found("no model is named '" + shown + "'" + did_you_mean(shown, names) +
                    (names.empty() ? "; none is loaded" : "; there are " + join_names(names, 40)));
 }
 
@@ -271,7 +270,7 @@ void InferService::infer(InferRequest request, Done done) {
     };
   }
   const std::shared_lock lock(gate_);
-  if (stopping_) return done(Error(Code::kCancelled, "the server is stopping"));
+  if (stopping_) return done(cancelled_error("the server is stopping"));
   const auto it = index_.find(request.model);
   if (it == index_.end()) return done(no_model(request.model));
   const auto model = current_->models[it->second];

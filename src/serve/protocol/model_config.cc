@@ -62,9 +62,7 @@ std::string exact_text(double value) {
 
 Status read_triton_config(const std::string& path, ModelSettings& settings) {
   HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(path));
-  const auto bad = [&path](const std::string& what) {
-    return Error(Code::kInvalidInput, path + ": " + what);
-  };
+  const auto bad = [&path](const std::string& what) { return invalid_input(path + ": " + what); };
   if (text.size() > kMostConfigBytes) return bad("has more than 1 MiB; expected a model configuration");
   inference::ModelConfig config;
   FirstError error;

@@ -128,9 +128,9 @@ Result<ModelSource> find_in_folder(const fs::path& folder, const ModelSettings& 
       }
   }
   if (newest == 0)
-    return Error(Code::kNotFound, folder.string() +
-                                      ": has no VERSION/model.onnx; expected a repository of the form "
-                                      "MODEL/1/model.onnx");
+    return not_found(folder.string() +
+                     ": has no VERSION/model.onnx; expected a repository of the form "
+                     "MODEL/1/model.onnx");
   source.version = std::to_string(newest);
   const auto triton = folder / "config.pbtxt", config = folder / "config.json";
   if (fs::exists(triton, error)) HEDDLE_RETURN_IF_ERROR(read_triton_config(triton.string(), source.settings));
@@ -161,12 +161,11 @@ Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
   for (const auto& path : paths) {
     std::error_code error;
     if (!fs::exists(path, error))
-      return Error(Code::kNotFound, path +
-                                        ": no such file or folder; expected a model (.onnx) or a folder "
-                                        "with MODEL/VERSION/model.onnx");
+      return not_found(path +
+                       ": no such file or folder; expected a model (.onnx) or a folder "
+                       "with MODEL/VERSION/model.onnx");
     if (!fs::is_directory(path, error) && path.ends_with(".json")) {
-      if (paths.size() > 1)
-        return Error(Code::kInvalidInput, path + ": a plan uses the whole machine; serve it alone");
+      if (paths.size() > 1) return invalid_input(path + ": a plan uses the whole machine; serve it alone");
       HEDDLE_ASSIGN_OR_RETURN(auto source, find_plan(path, defaults));
       sources.push_back(std::move(source));
       continue;
@@ -181,7 +180,7 @@ Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
         folders.push_back(entry.path());
     std::sort(folders.begin(), folders.end());
     if (folders.empty())
-      return Error(Code::kNotFound, path + ": holds no models; expected MODEL/VERSION/model.onnx in it");
+      return not_found(path + ": holds no models; expected MODEL/VERSION/model.onnx in it");
     for (const auto& folder : folders) {
       HEDDLE_ASSIGN_OR_RETURN(auto source, find_in_folder(folder, defaults));
       sources.push_back(std::move(source));
@@ -190,11 +189,11 @@ Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
   std::set<std::string> names;
   for (const auto& s : sources) {
     if (!is_name(s.name))
-      return Error(Code::kInvalidInput, s.path + ": '" + s.name +
-                                            "' cannot be a model's name in a URL; expected letters, digits, "
-                                            "'.', '_' and '-', 128 at most");
+      return invalid_input(s.path + ": '" + s.name +
+                           "' cannot be a model's name in a URL; expected letters, digits, "
+                           "'.', '_' and '-', 128 at most");
     if (!names.insert(s.name).second)
-      return Error(Code::kInvalidInput, "two models are named '" + s.name + "'; rename one of the files");
+      return invalid_input("two models are named '" + s.name + "'; rename one of the files");
   }
   return sources;
 }

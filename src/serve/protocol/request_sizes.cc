@@ -42,7 +42,7 @@ Shape with_rows(Shape row, bool batched, int64_t rows) {
 Result<RequestSizes> RequestSizes::of_varying(const ServedModel& model, std::vector<Shape> inputs) {
   const auto& varying = *model.varying;
   const auto bad = [&model](const std::string& what) {
-    return Error(Code::kInvalidInput, "model '" + model.name + "': " + what);
+    return invalid_input("model '" + model.name + "': " + what);
   };
   RequestSizes sizes(model);
   const auto& buckets = varying.buckets;

@@ -207,8 +207,7 @@ Result<std::unique_ptr<Tracer>> Tracer::create(const TracerOptions& options) {
   if (!(options.sample >= 0 && options.sample <= 1) || options.max_waiting == 0 ||
       options.most_at_once == 0 || !(options.interval_s > 0) || !(options.timeout_s > 0) ||
       !(options.retry_s >= 0))
-    return Error(Code::kInvalidInput,
-                 "a tracer samples a share of 0 to 1 of the traces, and sends at least one");
+    return invalid_input("a tracer samples a share of 0 to 1 of the traces, and sends at least one");
   return std::unique_ptr<Tracer>(std::make_unique<OtlpTracer>(options));
 }
 

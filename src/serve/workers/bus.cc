@@ -13,8 +13,7 @@ Status check_bus_key(const std::string& key) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   };
   if (key.empty() || key.size() > 64 || !std::all_of(key.begin(), key.end(), allowed))
-    return Error(Code::kInvalidInput,
-                 "the name " + quote_text(key) + ": expected 1 to 64 letters, digits, '_' or '-'");
+    return invalid_input("the name " + quote_text(key) + ": expected 1 to 64 letters, digits, '_' or '-'");
   return {};
 }
 
@@ -39,14 +38,12 @@ LeaseTable::~LeaseTable() {
 Status LeaseTable::announce(const std::string& key, const std::string& value) {
   HEDDLE_RETURN_IF_ERROR(check_bus_key(key));
   if (value.size() > options_.max_value_bytes)
-    return Error(Code::kInvalidInput, "the entry '" + key + "' has " + std::to_string(value.size()) +
-                                          " bytes, the bus takes " +
-                                          std::to_string(options_.max_value_bytes));
+    return invalid_input("the entry '" + key + "' has " + std::to_string(value.size()) +
+                         " bytes, the bus takes " + std::to_string(options_.max_value_bytes));
   {
     const std::lock_guard lock(mutex_);
     if (!leases_.contains(key) && leases_.size() >= options_.max_entries)
-      return Error(Code::kInfeasible,
-                   "the bus is full: it has " + std::to_string(leases_.size()) + " entries");
+      return infeasible("the bus is full: it has " + std::to_string(leases_.size()) + " entries");
     leases_[key] = {value, live_now() + lease_ns_};
     notify(key, value, false);
   }

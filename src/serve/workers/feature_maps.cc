@@ -237,7 +237,7 @@ struct FeatureSender::Peer {
   Status deliver(FeatureCall& call, const Parcel& parcel) {
     const auto left = parcel.until - steady_ns();
     if (left <= 0)
-      return Error(Code::kIo, "a feature map for the worker at " + address + " waited too long for others");
+      return io_error("a feature map for the worker at " + address + " waited too long for others");
     call.start(left);
     worker::FeatureReply reply;
     worker::FeatureChunk chunk;
@@ -250,8 +250,7 @@ struct FeatureSender::Peer {
       if (may_go && !proof.accepts(reply.challenge())) {
         call.cancel();
         (void)call.finish();
-        return Error(Code::kIo,
-                     "the worker at " + address + " does not prove that it knows the fleet's token");
+        return io_error("the worker at " + address + " does not prove that it knows the fleet's token");
       }
       chunk.Clear();
       if (may_go) chunk.set_proof(proof.proof());
@@ -271,8 +270,8 @@ struct FeatureSender::Peer {
     const auto status = call.finish();
     if (may_be_cut(status)) link->reconnect();
     if (!status.ok())
-      return Error(Code::kIo, "the worker at " + address + " did not take a feature map (" +
-                                  status.error_message() + ")");
+      return io_error("the worker at " + address + " did not take a feature map (" + status.error_message() +
+                      ")");
     return {};
   }
 

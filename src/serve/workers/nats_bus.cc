@@ -64,7 +64,7 @@ class NatsBus final : public WorkerBus {
     if (s != NATS_OK) {
       const char* detail = nats_GetLastError(nullptr);
       if (detail != nullptr && std::strstr(detail, "maximum bytes") != nullptr)
-        return Error(Code::kInfeasible, std::string("the bus is full: ") + detail);
+        return infeasible(std::string("the bus is full: ") + detail);
       return nats_error("the bus does not take '" + key + "'", s);
     }
     return {};

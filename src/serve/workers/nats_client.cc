@@ -9,7 +9,7 @@ Error nats_error(const std::string& what, natsStatus status) {
   const char* detail = nats_GetLastError(nullptr);
   std::string text = natsStatus_GetText(status);
   if (detail != nullptr && *detail != '\0' && text != detail) text += std::string(": ") + detail;
-  return Error(Code::kIo, what + " (" + text + ")");
+  return io_error(what + " (" + text + ")");
 }
 
 Result<NatsClient> connect_nats(const std::string& url, int64_t patience_ms) {
@@ -17,7 +17,7 @@ Result<NatsClient> connect_nats(const std::string& url, int64_t patience_ms) {
   if (const auto s = natsOptions_Create(&made); s != NATS_OK) return nats_error("NATS's client", s);
   const NatsPtr<natsOptions, natsOptions_Destroy> options(made);
   natsStatus s = natsOptions_SetURL(made, url.c_str());
-  if (s != NATS_OK) return Error(Code::kInvalidInput, "the bus " + url + ": expected nats://HOST:PORT");
+  if (s != NATS_OK) return invalid_input("the bus " + url + ": expected nats://HOST:PORT");
   natsOptions_SetTimeout(made, std::max<int64_t>(patience_ms, 1000));
   natsOptions_SetName(made, "heddle");
   natsOptions_SetMaxReconnect(made, -1);

@@ -38,10 +38,10 @@ class Prober final : public RemoteListener {
     devices_.begin(std::move(task));
     std::unique_lock lock(mutex_);
     while (!answer_ || answer_->attempt != attempt) {
-      if (cancel_.cancelled()) return Error(Code::kCancelled, "stopped while checking the workers");
-      if (!there_[device]) return Error(Code::kIo, "a worker was lost while its partitions were checked");
+      if (cancel_.cancelled()) return cancelled_error("stopped while checking the workers");
+      if (!there_[device]) return io_error("a worker was lost while its partitions were checked");
       if (std::chrono::steady_clock::now() > until)
-        return Error(Code::kIo, "a worker did not answer while its partitions were checked");
+        return io_error("a worker did not answer while its partitions were checked");
       changed_.wait_for(lock, std::chrono::milliseconds(50));
     }
     auto answer = *std::move(answer_);

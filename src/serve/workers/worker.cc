@@ -247,17 +247,16 @@ Result<WorkerEntry> worker_entry_from_text(const std::string& name, const std::s
 Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options, Announcer& announcer) {
   HEDDLE_RETURN_IF_ERROR(check_bus_key(options.name));
   if (!(options.slowdown >= .01 && options.slowdown <= 1000))
-    return Error(Code::kInvalidInput,
-                 "a slowdown of " + std::to_string(options.slowdown) + ": expected 0.01 to 1000");
+    return invalid_input("a slowdown of " + std::to_string(options.slowdown) + ": expected 0.01 to 1000");
   int64_t devices = 0;
   for (const auto& [name, count] : options.devices) {
     if (count < 0 || count > kMaxFleetDevices)
-      return Error(Code::kInvalidInput, "class '" + name + "': " + std::to_string(count) + " devices");
+      return invalid_input("class '" + name + "': " + std::to_string(count) + " devices");
     devices += count;
   }
   if (devices == 0 || options.devices.size() > static_cast<size_t>(kMaxFleetClasses))
-    return Error(Code::kInvalidInput, "a worker has devices of 1 to " + std::to_string(kMaxFleetClasses) +
-                                          " classes, given as CLASS=N");
+    return invalid_input("a worker has devices of 1 to " + std::to_string(kMaxFleetClasses) +
+                         " classes, given as CLASS=N");
   auto worker = std::make_unique<WorkerProcess>(options, announcer);
   HEDDLE_RETURN_IF_ERROR(worker->open());
   return std::unique_ptr<Worker>(std::move(worker));

@@ -145,7 +145,7 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
       if (const auto it = views_.find(d.generation()); it != views_.end()) view = it->second;
       answer.attempt = d.attempt();
       answer.measured_ns = std::max<int64_t>(0, d.measured_ns());
-      if (!d.error().empty()) answer.status = Error(Code::kInternal, "worker '" + name + "': " + d.error());
+      if (!d.error().empty()) answer.status = internal_error("worker '" + name + "': " + d.error());
       answer.digests.assign(d.digests().begin(), d.digests().end());
       m.runs += answer.measured_ns > 0;
       m.busy_s += seconds_from_ns(answer.measured_ns);

@@ -61,7 +61,7 @@ Status WorkerProcesses::start(const std::string& name, const std::map<std::strin
   argv.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return Error(Code::kIo, std::string("cannot start a worker: ") + std::strerror(errno));
+  if (pid < 0) return io_error(std::string("cannot start a worker: ") + std::strerror(errno));
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);

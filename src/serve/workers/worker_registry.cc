@@ -165,13 +165,12 @@ class RegistryAnnouncer final : public Announcer {
     }
     if (may_be_cut(status)) stub_ = worker::Registry::NewStub(worker_channel(address_, security_));
     if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT)
-      return Error(Code::kInvalidInput, status.error_message());
+      return invalid_input(status.error_message());
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED)
-      return Error(Code::kInvalidInput,
-                   "the server at " + address_ + " refuses this worker: " + status.error_message());
+      return invalid_input("the server at " + address_ + " refuses this worker: " + status.error_message());
     if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED)
-      return Error(Code::kInfeasible, status.error_message());
-    return Error(Code::kIo, "no server takes workers at " + address_ + " (" + status.error_message() + ")");
+      return infeasible(status.error_message());
+    return io_error("no server takes workers at " + address_ + " (" + status.error_message() + ")");
   }
 
   grpc::Status ask(std::chrono::system_clock::time_point until) {

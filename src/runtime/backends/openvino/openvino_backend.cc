@@ -38,7 +38,7 @@ Result<std::vector<int>> match_names(const std::vector<ov::Output<const ov::Node
     }
   }
   if (found < wanted.size())
-    return Error(Code::kInternal, "a cached segment does not have the tensors that the plan expects of it");
+    return internal_error("a cached segment does not have the tensors that the plan expects of it");
   return match;
 }
 
@@ -214,10 +214,9 @@ class OpenVinoDevice final : public RuntimeDevice {
     if (device_.precision == Precision::kF32) return {};
     const auto type = compiled.get_property(ov::hint::inference_precision);
     if (type == openvino::element_of(device_.precision)) return {};
-    return Error(Code::kUnsupported, "OpenVINO compiled segment '" + segment + "' for " +
-                                         openvino::device_name(device_) + " in " + type.get_type_name() +
-                                         ", not in " + precision_name(device_.precision) +
-                                         "; plan again in the precision f32");
+    return unsupported("OpenVINO compiled segment '" + segment + "' for " + openvino::device_name(device_) +
+                       " in " + type.get_type_name() + ", not in " + precision_name(device_.precision) +
+                       "; plan again in the precision f32");
   }
 
   // Null if the cache has no entry or OpenVINO rejects it; then the segment is compiled.
@@ -271,8 +270,8 @@ class OpenVinoBackend final : public Backend {
       std::string present;
       for (const std::string& name : openvino::core().get_available_devices())
         present += (present.empty() ? "" : ", ") + name;
-      return Error(Code::kUnsupported, "device '" + device.name + "' needs OpenVINO's " + wanted +
-                                           ", which this machine does not have; it has " + present);
+      return unsupported("device '" + device.name + "' needs OpenVINO's " + wanted +
+                         ", which this machine does not have; it has " + present);
     } catch (...) {
       return current_error("listing devices");
     }

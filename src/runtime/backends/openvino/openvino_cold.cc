@@ -24,10 +24,10 @@ void set_shapes(ov::Model& model, const Graph& graph) {
 
 Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions& inputs,
                                       const std::string& cache_folder, Engine engine) {
-  if (!problem.model) return Error(Code::kInvalidInput, "the plan's graph has no model behind it");
+  if (!problem.model) return invalid_input("the plan's graph has no model behind it");
   if (!problem.model->values.empty())
-    return Error(Code::kUnsupported,
-                 problem.model->path + ": has inputs set by --value, which OpenVINO alone would not read");
+    return unsupported(problem.model->path +
+                       ": has inputs set by --value, which OpenVINO alone would not read");
   try {
     ColdWhole result;
     const double cpu = process_cpu_s();

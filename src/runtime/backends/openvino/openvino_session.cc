@@ -115,8 +115,7 @@ ov::element::Type element_of(DType dtype) {
 Result<ov::Tensor> wrap(const TensorView& view) {
   const ov::element::Type type = element_of(view.dtype);
   if (type == ov::element::dynamic)
-    return Error(Code::kUnsupported,
-                 std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
+    return unsupported(std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
   return ov::Tensor(type, ov::Shape(view.shape.begin(), view.shape.end()), view.data);
 }
 
@@ -140,7 +139,7 @@ Status copy_inputs(ov::InferRequest& request, std::span<const TensorValue> value
   for (size_t i = 0; i < values.size(); ++i) {
     ov::Tensor target = request.get_input_tensor(i);
     if (target.get_byte_size() != static_cast<size_t>(values[i].bytes))
-      return Error(Code::kInternal, "an input's size differs from the model's");
+      return internal_error("an input's size differs from the model's");
     std::memcpy(target.data(), values[i].data.get(), target.get_byte_size());
   }
   return {};
@@ -152,9 +151,9 @@ Error current_error(const std::string& doing) {
   } catch (const std::exception& e) {
     std::string what = e.what();
     std::replace(what.begin(), what.end(), '\n', ' ');
-    return Error(Code::kUnsupported, "OpenVINO failed at " + doing + ": " + what);
+    return unsupported("OpenVINO failed at " + doing + ": " + what);
   } catch (...) {
-    return Error(Code::kUnsupported, "OpenVINO failed at " + doing + " without saying why");
+    return unsupported("OpenVINO failed at " + doing + " without saying why");
   }
 }
 

@@ -20,7 +20,7 @@ class OpenVinoVaryingRequest final : public VaryingRequest {
         ov::Tensor target = request_.get_input_tensor(i);
         target.set_shape(ov::Shape(inputs[i].shape.begin(), inputs[i].shape.end()));
         if (target.get_byte_size() != static_cast<size_t>(inputs[i].bytes))
-          return Error(Code::kInternal, "an input's size differs from the model's");
+          return internal_error("an input's size differs from the model's");
         std::memcpy(target.data(), inputs[i].data, target.get_byte_size());
       }
       HEDDLE_RETURN_IF_ERROR(openvino::infer(request_));
@@ -29,9 +29,9 @@ class OpenVinoVaryingRequest final : public VaryingRequest {
         const ov::Shape& shape = source.get_shape();
         if (Shape(shape.begin(), shape.end()) != outputs[i].shape ||
             source.get_byte_size() != static_cast<size_t>(outputs[i].bytes))
-          return Error(Code::kInternal, "output " + std::to_string(i) + " came in the shape " +
-                                            shape_text(Shape(shape.begin(), shape.end())) + ", expected " +
-                                            shape_text(outputs[i].shape));
+          return internal_error("output " + std::to_string(i) + " came in the shape " +
+                                shape_text(Shape(shape.begin(), shape.end())) + ", expected " +
+                                shape_text(outputs[i].shape));
         if (outputs[i].data != nullptr) std::memcpy(outputs[i].data, source.data(), source.get_byte_size());
       }
       return {};
@@ -69,8 +69,8 @@ class OpenVinoVarying final : public VaryingEngine, public std::enable_shared_fr
 Result<std::shared_ptr<VaryingEngine>> open_varying(std::shared_ptr<const VaryingModel> model,
                                                     const Device& device) {
   if (device.backend != "openvino")
-    return Error(Code::kUnsupported, "device '" + device.name + "' runs by " + device.backend +
-                                         "; only OpenVINO compiles models with open dimensions");
+    return unsupported("device '" + device.name + "' runs by " + device.backend +
+                       "; only OpenVINO compiles models with open dimensions");
   try {
     auto compiled = openvino::core().compile_model(model->model(), openvino::device_name(device),
                                                    openvino::latency_config(device, 1));

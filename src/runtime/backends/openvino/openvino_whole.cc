@@ -44,8 +44,8 @@ Result<std::vector<TensorValue>> outputs_of(ov::InferRequest& request) {
       const ov::Shape shape = tensor.get_shape();
       const auto dtype = openvino::dtype_of(tensor.get_element_type());
       if (!dtype)
-        return Error(Code::kUnsupported, "an output's element type cannot be compared: " +
-                                             tensor.get_element_type().get_type_name());
+        return unsupported("an output's element type cannot be compared: " +
+                           tensor.get_element_type().get_type_name());
       HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(*dtype, Shape(shape.begin(), shape.end())));
       std::memcpy(value.data.get(), tensor.data(), static_cast<size_t>(value.bytes));
       values.push_back(std::move(value));
@@ -113,7 +113,7 @@ class OpenVinoWhole final : public WholeEngine {
     } catch (...) {
       return current_error("running the whole model");
     }
-    if (failed) return Error(Code::kUnsupported, "OpenVINO failed at running the whole model");
+    if (failed) return unsupported("OpenVINO failed at running the whole model");
     return {};
   }
 
@@ -139,8 +139,8 @@ Result<std::vector<std::vector<TensorValue>>> unsplit_outputs(
   try {
     const auto has = openvino::device_precisions("CPU");
     if (std::find(has.begin(), has.end(), precision) == has.end())
-      return Error(Code::kUnsupported,
-                   std::string("OpenVINO's CPU does not compute in ") + precision_name(precision) + " here");
+      return unsupported(std::string("OpenVINO's CPU does not compute in ") + precision_name(precision) +
+                         " here");
     auto compiled = openvino::core().compile_model(
         model.whole(), "CPU", openvino::whole_cpu_config(ov::hint::PerformanceMode::LATENCY, precision));
     ov::InferRequest request = compiled.create_infer_request();

@@ -35,8 +35,8 @@ struct DecisionRule {
 
 // A guess from type and shape; the reference's values give the threshold: 0.5 of probabilities, 0 of others.
 DecisionRule usual_decision(const Tensor& tensor, const TensorView& reference);
-// "argmax", "argmax:AXIS", "threshold:VALUE", "boxes", "detections", "detections:SCORE", "ctc", "ctc:BLANK", "values" or
-// "none". Invalid input, with the forms, for other texts.
+// "argmax", "argmax:AXIS", "threshold:VALUE", "boxes", "detections", "detections:SCORE", "ctc", "ctc:BLANK", "values"
+// or "none". Invalid input, with the forms, for other texts.
 Result<DecisionRule> parse_decision(std::string_view text);
 
 struct TensorError {
