@@ -1,5 +1,5 @@
-// What each policy of the data plane brings: the load at 99 % in time with all of them, without one, with none, and with
-// one alone.
+// What each policy of the data plane brings: the load at 99 % in time with all of them, without one, with none, and
+// with one alone.
 #include <array>
 #include <atomic>
 #include <cmath>

@@ -14,8 +14,8 @@ constexpr double kSteps[] = {-.1, -.05, .05, .1};  // of one model's share
 constexpr double kFirstLook = .3;                  // part of the requests
 constexpr double kBursts = 10, kMostRequests = 100'000;
 constexpr size_t kLeft = 4;  // candidates after the first look
-// The work of a search without a time limit, in simulated events: less than 2 s for 100 devices. A plan by tables counts
-// as many as its time would allow, one by local search more.
+// The work of a search without a time limit, in simulated events: less than 2 s for 100 devices. A plan by tables
+// counts as many as its time would allow, one by local search more.
 constexpr uint64_t kMostWork = 8'000'000, kTablesWork = 25'000,
                    kSearchWork = 150'000;  // the latter two for each model
 // A simulation ends early for a candidate that misses this part of what the best one serves of the same arrivals.
