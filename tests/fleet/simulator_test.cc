@@ -95,8 +95,8 @@ TEST(Simulator, TheBatchShrinksToMeetTheDeadline) {
 }
 
 TEST(Simulator, WhatHasTimeOnlyForAWastefulBatchIsDropped) {
-  // Two take 12 us together and 10 us alone. The third request waits 8 us: too long for another two within 19 us, not
-  // for one. Alone it would take the device until 22, and two that arrive at 11 would be late with their batch at 34.
+  // Two requests take 12 us together and 10 us each alone. The third has no time left for a batch of two, so that it
+  // would take the device alone, and one of the last two would be late.
   const auto d = small_deployment(20 * kMicro, {{{1, {10 * kMicro, 12 * kMicro}, {}}}});
   const std::vector<Arrival> arrivals = {{0, 0}, {0, 0}, {2500, 0}, {11 * kMicro, 0}, {11 * kMicro, 0}};
   EXPECT_EQ(run(d, arrivals, {}).total.in_time, 4u);

@@ -27,7 +27,7 @@ struct Policy {
 constexpr Policy kPolicies[] = {
     {"pools spread over servers", [](Policies& p) { p.servers = ServerOrder::kConsecutive; }},
     {"devices whose links are free", [](Policies& p) { p.dispatch.free_links = false; }},
-    {"no small batches under pressure", [](Policies& p) { p.dispatch.least_batch_rate = 0; }},
+    {"whole batches under pressure", [](Policies& p) { p.dispatch.least_batch_rate = 0; }},
     {"the least wait of all pipelines", [](Policies& p) { p.dispatch.least_wait = false; }},
     {"look-ahead over later pools", [](Policies& p) { p.dispatch.look_ahead = false; }},
     {"gaps between reservations", [](Policies& p) { p.dispatch.fill_gaps = false; }},

@@ -36,9 +36,9 @@ struct DispatchOptions {
   // behind a straggler. Needs `feedback`.
   double avoid_stragglers = 0;
   TimeNs guard_ns = 0;  // kept free before each deadline, for runs longer than planned
-  // Drop a request whose first decision finds a wait that leaves time only for a batch with less than this share of the
-  // planned batch's requests per time of a device. Such batches would make the requests behind them late. 0: Algorithm
-  // 1.
+  // Drop a request whose first decision finds a wait that leaves time only for a batch with less than this share of
+  // the planned batch's requests per time of a device. Such batches would make the requests behind them late. 0:
+  // Algorithm 1.
   double least_batch_rate = .95;
   bool retry = false;  // requests lost with a device are queued again instead of failing
 };
