@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "heddle/base/spelling.h"
 #include "server_target.h"
 
 namespace heddle::cli {
