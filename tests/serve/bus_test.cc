@@ -131,6 +131,25 @@ TEST(NatsBus, KeepsEntriesForTheirLeaseAcrossClients) {
   expect_leases(*writer, *reader);
 }
 
+// Its bucket is in the server's memory, so it is gone then.
+TEST(NatsBus, OutlivesItsServer) {
+  NatsServer nats;
+  if (!nats.available()) GTEST_SKIP() << "no NATS";
+  BusOptions options;
+  options.lease_s = 1;
+  const auto writer = nats.bus(options), reader = nats.bus(options);
+  ASSERT_TRUE(writer && reader);
+  const auto has = [&](const std::string& key) {
+    return std::ranges::any_of(reader->entries(), [&](const BusEntry& e) { return e.key == key; });
+  };
+  ASSERT_TRUE(writer->announce("before", "1").ok());
+  EXPECT_TRUE(eventually([&] { return has("before"); }));
+  nats.kill();
+  EXPECT_FALSE(writer->announce("meanwhile", "1").ok());
+  nats.start();
+  EXPECT_TRUE(eventually([&] { return writer->announce("after", "1").ok() && has("after"); }));
+}
+
 TEST(NatsBus, IsFull) {
   const NatsServer nats;
   if (!nats.available()) GTEST_SKIP() << "no NATS";

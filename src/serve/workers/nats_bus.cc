@@ -1,12 +1,15 @@
 // The bus on NATS: a bucket of JetStream's key-value store. The store forgets entries that are not renewed,
-// but sends no event, so each reader watches the leases of the entries that it has seen.
+// but sends no event, so each reader watches the leases of the entries that it has seen. The bucket is in the server's
+// memory, for its entries are short-lived. If the server was started again, whoever connects first makes it anew.
 #include "heddle/serve/bus.h"
 
 #ifdef HEDDLE_HAVE_NATS
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
+#include "heddle/base/log.h"
 #include "lease_table.h"
 #include "nats_client.h"
 #endif
@@ -33,26 +36,14 @@ class NatsBus final : public WorkerBus {
   explicit NatsBus(const BusOptions& options) : options_(options), table_(options) {}
   ~NatsBus() override {
     quit_ = true;
-    if (watcher_) kvWatcher_Stop(watcher_.get());
     if (reader_.joinable()) reader_.join();
   }
 
   Status open(const std::string& url, const std::string& bucket) {
-    const auto lease_ms = static_cast<int64_t>(options_.lease_s * 1e3);
-    HEDDLE_ASSIGN_OR_RETURN(client_, connect_nats(url, lease_ms));
-    kvConfig config;
-    kvConfig_Init(&config);
-    config.Bucket = bucket.c_str();
-    config.History = 1;
-    config.TTL = static_cast<int64_t>(options_.lease_s * 1e9);
-    config.MaxValueSize = static_cast<int32_t>(options_.max_value_bytes);
-    config.MaxBytes = options_.max_bytes;
-    config.StorageType = js_MemoryStorage;
-    HEDDLE_ASSIGN_OR_RETURN(store_, open_nats_bucket(client_, url, config));
-    kvWatcher* watcher = nullptr;
-    const auto s = kvStore_WatchAll(&watcher, store_.get(), nullptr);
-    if (s != NATS_OK) return nats_error(url + ": cannot watch bucket '" + bucket + "'", s);
-    watcher_.reset(watcher);
+    url_ = url;
+    bucket_ = bucket;
+    HEDDLE_ASSIGN_OR_RETURN(client_, connect_nats(url, static_cast<int64_t>(options_.lease_s * 1e3)));
+    HEDDLE_RETURN_IF_ERROR(attach());
     reader_ = std::thread([this] { read(); });
     return {};
   }
@@ -60,7 +51,7 @@ class NatsBus final : public WorkerBus {
   Status announce(const std::string& key, const std::string& value) override {
     HEDDLE_RETURN_IF_ERROR(check_bus_key(key));
     const auto s =
-        kvStore_Put(nullptr, store_.get(), key.c_str(), value.data(), static_cast<int>(value.size()));
+        kvStore_Put(nullptr, store().get(), key.c_str(), value.data(), static_cast<int>(value.size()));
     if (s != NATS_OK) {
       const char* detail = nats_GetLastError(nullptr);
       if (detail != nullptr && std::strstr(detail, "maximum bytes") != nullptr)
@@ -71,7 +62,7 @@ class NatsBus final : public WorkerBus {
   }
   Status withdraw(const std::string& key) override {
     HEDDLE_RETURN_IF_ERROR(check_bus_key(key));
-    const auto s = kvStore_Delete(store_.get(), key.c_str());
+    const auto s = kvStore_Delete(store().get(), key.c_str());
     if (s != NATS_OK && s != NATS_NOT_FOUND) return nats_error("the bus does not take '" + key + "' back", s);
     return {};
   }
@@ -80,8 +71,56 @@ class NatsBus final : public WorkerBus {
   std::vector<BusEntry> entries() const override { return table_.entries(); }
 
  private:
+  // The bucket, made if it is missing, and a watch on it that begins with all entries.
+  Status attach() {
+    kvConfig config;
+    kvConfig_Init(&config);
+    config.Bucket = bucket_.c_str();
+    config.History = 1;
+    config.TTL = static_cast<int64_t>(options_.lease_s * 1e9);
+    config.MaxValueSize = static_cast<int32_t>(options_.max_value_bytes);
+    config.MaxBytes = options_.max_bytes;
+    config.StorageType = js_MemoryStorage;
+    const uint64_t connection = reconnects();
+    HEDDLE_ASSIGN_OR_RETURN(auto store, open_nats_bucket(client_, url_, config));
+    kvWatcher* watcher = nullptr;
+    const auto s = kvStore_WatchAll(&watcher, store.get(), nullptr);
+    if (s != NATS_OK) return nats_error(url_ + ": cannot watch bucket '" + bucket_ + "'", s);
+    watcher_.reset(watcher);
+    attached_ = connection;
+    const std::lock_guard lock(mutex_);
+    store_ = std::move(store);
+    return {};
+  }
+
+  std::shared_ptr<kvStore> store() const {
+    const std::lock_guard lock(mutex_);
+    return store_;
+  }
+
+  // How often the client has connected again.
+  uint64_t reconnects() const {
+    natsStatistics* made = nullptr;
+    if (natsStatistics_Create(&made) != NATS_OK) return attached_;
+    const NatsPtr<natsStatistics, natsStatistics_Destroy> statistics(made);
+    uint64_t in = 0, in_bytes = 0, out = 0, out_bytes = 0, count = attached_;
+    if (natsConnection_GetStats(client_.connection.get(), made) == NATS_OK)
+      natsStatistics_GetCounts(made, &in, &in_bytes, &out, &out_bytes, &count);
+    return count;
+  }
+
   void read() {
     while (!quit_) {
+      // The server may be another one, without the bucket and without this watch.
+      if (reconnects() != attached_) {
+        if (const auto again = attach(); again.ok()) {
+          log_line(LogLevel::kInfo, url_ + ": connected to the bus again");
+        } else {
+          log_debug([&] { return again.error().to_string(); });
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          continue;
+        }
+      }
       kvEntry* next = nullptr;
       const auto s = kvWatcher_Next(&next, watcher_.get(), 200);
       if (s == NATS_TIMEOUT) continue;
@@ -105,9 +144,13 @@ class NatsBus final : public WorkerBus {
 
   const BusOptions options_;
   LeaseTable table_;
+  std::string url_, bucket_;
   NatsClient client_;
-  NatsBucket store_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<kvStore> store_;  // guarded by mutex_
+  // Of the reader, once it runs. The watch goes before its store.
   NatsPtr<kvWatcher, kvWatcher_Destroy> watcher_;
+  uint64_t attached_ = 0;  // reconnects() before the watch
   std::atomic<bool> quit_{false};
   std::thread reader_;
 };
