@@ -47,8 +47,8 @@ std::shared_ptr<const Graph> diamond() {
 // Each op a segment, on devices[lane][op].
 Plan plan_of(const std::vector<std::vector<int>>& devices) {
   Plan plan;
+  plan.lane_shares.assign(devices.size(), 1 / static_cast<double>(devices.size()));
   for (size_t lane = 0; lane < devices.size(); ++lane) {
-    plan.lane_shares.push_back(1 / static_cast<double>(devices.size()));
     for (size_t op = 0; op < devices[lane].size(); ++op)
       plan.segments.push_back({.name = "s",
                                .ops = {OpId(op)},
