@@ -175,7 +175,8 @@ def recovery(course: list[list[int]]) -> float:
     return (bad[-1] + 1) * step - BEFORE_S if bad else 0.0
 
 
-def run(heddle: str, faults: list[str], load: float, lease: float) -> dict:
+def run(heddle: str, faults: list[str], load: float, lease: float) -> dict | None:
+    """What the load generator says; None: it waits for an answer a minute after the load's end."""
     hosts = Hosts()
     with tempfile.TemporaryDirectory() as name:
         service = Service(heddle, hosts, Path(name), lease)
@@ -201,7 +202,11 @@ def run(heddle: str, faults: list[str], load: float, lease: float) -> dict:
             time.sleep(DOWN_S)
             for fault in faults:
                 strike(service, fault, False)
-            return json.loads(client.communicate(timeout=120)[0])
+            try:
+                return json.loads(client.communicate(timeout=LOAD_S - BEFORE_S - DOWN_S + 60)[0])
+            except subprocess.TimeoutExpired:
+                client.kill()
+                return None
         finally:
             service.end()
             hosts.remove()
@@ -239,6 +244,9 @@ def main() -> None:
         parts: tuple[list[float | None], ...] = ([], [], [])
         for _ in range(given.runs):
             seen = run(heddle, one.split("+"), given.load, given.lease)
+            if seen is None:
+                reasons["run that did not end"] += 1
+                continue
             course, total = seen["course"], seen["requests"]
             after = recovery(course)
             requests, failed = requests + total["arrivals"], failed + total["failed"]
@@ -249,7 +257,7 @@ def main() -> None:
             parts[0].append(share(course, 1, BEFORE_S - 0.5))
             parts[1].append(share(course, BEFORE_S, back))
             parts[2].append(share(course, back, LOAD_S - 1))
-        median = f"{statistics.median(times):.1f} s ({min(times):.1f} to {max(times):.1f})"
+        median = f"{statistics.median(times):.1f} s ({min(times):.1f} to {max(times):.1f})" if times else "-"
         shares = ", ".join(percent(p) for p in parts)
         print(f"| {one} | {median} | {requests} | {failed} | {resent} | {shares} |", flush=True)
         for reason, count in reasons.most_common():

@@ -178,7 +178,7 @@ uint64_t servers_of(const Deployment& d, const DevicePool& pool) {
   std::vector<uint32_t> servers;
   for (uint32_t i = 0; i < pool.num_devices; ++i) servers.push_back(d.devices[pool.first_device + i].server);
   std::ranges::sort(servers);
-  return static_cast<uint64_t>(std::ranges::unique(servers).begin() - servers.begin());
+  return static_cast<uint64_t>(std::unique(servers.begin(), servers.end()) - servers.begin());
 }
 
 Pools pools_of(const Deployment& d, const DeployedPipeline& pipeline) {
