@@ -31,20 +31,9 @@ import tempfile
 import time
 from pathlib import Path
 
-FLEET = {
-    "format": "heddle-fleet",
-    "version": 1,
-    "name": "four-hosts",
-    "classes": [{"name": "front", "count": 6, "nic": "1GB/s"}, {"name": "back", "count": 6, "nic": "1GB/s"}],
-    "models": [
-        {
-            "name": "net",
-            "cut_bytes": [1000, 50000, 1000],
-            "slo": "1s",
-            "latency_us": {"front": [[[60000, 800000]]], "back": [[[800000, 60000]]]},
-        }
-    ],
-}
+from timed_fleet import two_parts, wait_until
+
+FLEET = two_parts("four-hosts", devices=6, run_us=60000, cut_bytes=50000)
 WORKERS = ["front=2,back=1", "front=1,back=2", "front=2,back=1", "front=1,back=2"]  # hosts 1 to 4
 SERVERS, BUS, CLIENT = (5, 6), 7, 8
 BEFORE_S, DOWN_S, LOAD_S = 6.0, 3.0, 24.0
@@ -134,14 +123,6 @@ class Service:
     def end(self) -> None:
         for what, host in list(self.running):
             self.kill(what, host)
-
-
-def wait_until(holds, what: str, seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > until:
-            raise SystemExit(f"{what}: not within {seconds:.0f} s")
-        time.sleep(0.1)
 
 
 def strike(service: Service, fault: str, down: bool) -> None:

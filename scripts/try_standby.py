@@ -18,20 +18,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-FLEET = {
-    "format": "heddle-fleet",
-    "version": 1,
-    "name": "two-parts",
-    "classes": [{"name": "front", "count": 2, "nic": "1GB/s"}, {"name": "back", "count": 2, "nic": "1GB/s"}],
-    "models": [
-        {
-            "name": "net",
-            "cut_bytes": [1000, 300000, 1000],
-            "slo": "1s",
-            "latency_us": {"front": [[[20000, 400000]]], "back": [[[400000, 20000]]]},
-        }
-    ],
-}
+from timed_fleet import two_parts, wait_until
+
+FLEET = two_parts("two-parts", devices=2, run_us=20000, cut_bytes=300000)
 PORT = 21000
 
 
@@ -41,15 +30,6 @@ def ready(port: int) -> bool:
             return answer.status == 200
     except OSError:
         return False
-
-
-def wait_until(holds, seconds: float = 30) -> float:
-    began = time.monotonic()
-    while not holds():
-        if time.monotonic() - began > seconds:
-            raise SystemExit("it took too long")
-        time.sleep(0.01)
-    return time.monotonic() - began
 
 
 def run(heddle: str, folder: Path, fleet: str, how: str, lease: float) -> tuple[float, dict]:
@@ -70,7 +50,7 @@ def run(heddle: str, folder: Path, fleet: str, how: str, lease: float) -> tuple[
         leader = server(PORT)
         start("worker", "--connect", f"127.0.0.1:{PORT + 1}", "--connect", f"127.0.0.1:{PORT + 11}",
               "--devices", "front=2,back=2")  # fmt: skip
-        wait_until(lambda: ready(PORT))
+        wait_until(lambda: ready(PORT), "the first server", 30)
         server(PORT + 10)
         time.sleep(0.5)
         load = subprocess.Popen(
@@ -80,7 +60,7 @@ def run(heddle: str, folder: Path, fleet: str, how: str, lease: float) -> tuple[
         )  # fmt: skip
         time.sleep(3)
         leader.send_signal(signal.SIGKILL if how == "kill" else signal.SIGSTOP)
-        recovery = wait_until(lambda: ready(PORT + 10))
+        recovery = wait_until(lambda: ready(PORT + 10), "the standby", 30)
         return recovery, json.loads(load.communicate()[0])
     finally:
         for child in children:

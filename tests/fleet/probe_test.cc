@@ -116,6 +116,13 @@ class Play {
     for (const RequestId r : actions_.dropped) dropped.push_back(r);
     apply(now);
   }
+  // A request of some model, up to 4 us after the one before. Returns when it comes.
+  TimeNs next(RequestId request) {
+    now_ += static_cast<TimeNs>(random_.below(4000));
+    go_on(now_);
+    submit(static_cast<uint32_t>(random_.below(d_.models.size())), request, now_);
+    return now_;
+  }
   const Dispatcher& dispatcher() const { return dispatcher_; }
 
   std::map<RequestId, uint32_t> pipeline;  // the pipeline of its first run
@@ -138,6 +145,7 @@ class Play {
   const Deployment& d_;
   Random& random_;
   int64_t off_;
+  TimeNs now_ = 0;  // of next()
   Dispatcher dispatcher_;
   EventQueue<WorkId> events_;
   Actions actions_;
@@ -148,11 +156,8 @@ TEST(Dispatcher, ProbesFindWhatALookAtEveryDeviceFinds) {
     Random random = random_stream(seed, 9);
     const Deployment d = random_deployment(random);
     Play play(d, random, seed % 2 == 0 ? 20 : 0, {.free_links = false});
-    TimeNs now = 0;
     for (RequestId r = 0; r < 250; ++r) {
-      now += static_cast<TimeNs>(random.below(4000));
-      play.go_on(now);
-      play.submit(static_cast<uint32_t>(random.below(d.models.size())), r, now);
+      const TimeNs now = play.next(r);
       for (uint32_t p = 0; p < d.pipelines.size(); ++p) {
         const auto batch = static_cast<uint32_t>(1 + random.below(d.pipelines[p].batch));
         const auto found = play.dispatcher().probe(p, batch, now);
@@ -177,11 +182,8 @@ TEST(Dispatcher, TheFirstDeviceIsTheOneThatCanSendFirst) {
     const auto uplink = [&](uint32_t v) {
       return static_cast<uint32_t>(d.devices.size()) + d.devices[v].server;
     };
-    TimeNs now = 0;
     for (RequestId r = 0; r < 250; ++r) {
-      now += static_cast<TimeNs>(random.below(4000));
-      play.go_on(now);
-      play.submit(static_cast<uint32_t>(random.below(d.models.size())), r, now);
+      const TimeNs now = play.next(r);
       for (uint32_t p = 0; p < d.pipelines.size(); ++p) {
         const auto& pools = d.pipelines[p].partitions;
         if (pools.size() < 2) continue;

@@ -25,13 +25,6 @@ using Align = TextTable::Align;
 
 constexpr double kWatchPatience_s = 5;
 
-// The member of `of`'s list that has this name; null: none.
-const Json* named(const Json& of, const char* list, const std::string& name) {
-  for (const auto& m : list_in(of, list))
-    if (text_in(m, "name") == name) return &m;
-  return nullptr;
-}
-
 // Requests that got their outcome since `before`. A server that has started anew counts from 0.
 SettledRequests asked_since(const Json* before, const Json& now) {
   SettledRequests asked = settled_requests(now);
@@ -77,7 +70,7 @@ std::string watched_models(const Json* before, const Json& now, double seconds) 
                    {"queue", Align::kRight},
                    {"in time so far", Align::kRight}});
   for (const auto& m : list_in(now, "models")) {
-    const Json* was = before == nullptr ? nullptr : named(*before, "models", text_in(m, "name"));
+    const Json* was = before == nullptr ? nullptr : member_in(list_in(*before, "models"), text_in(m, "name"));
     const SettledRequests lately = asked_since(was, m), ever = asked_since(nullptr, m);
     const double p99_us = p99_since(was, m);
     const bool rates = seconds > 0 && lately.all > 0;
@@ -126,12 +119,11 @@ std::string watched_workers(const Json* before, const Json& now, double seconds)
                    {"virtual", Align::kRight},
                    {"runs", Align::kRight}});
   for (const auto& w : list_in(now, "workers")) {
-    const Json* was = before == nullptr ? nullptr : named(*before, "workers", text_in(w, "name"));
+    const Json* was =
+        before == nullptr ? nullptr : member_in(list_in(*before, "workers"), text_in(w, "name"));
     const double runs = number_in(w, "runs") - (was == nullptr ? 0 : number_in(*was, "runs"));
-    const auto reason = text_in(w, "reason");
     table.add_row(
-        {text_in(w, "name"), text_in(w, "state") + (reason.empty() ? "" : ": " + reason),
-         whole_text(w, "virtual_devices"),
+        {text_in(w, "name"), worker_state(w), whole_text(w, "virtual_devices"),
          was != nullptr && seconds > 0 ? fmt::format("{:.1f}/s", std::max(runs, 0.0) / seconds) : ""});
   }
   return "\n" + table.to_string();

@@ -23,6 +23,11 @@ std::string whole_text(const Json& of, const char* name) {
   return std::to_string(static_cast<int64_t>(std::min(number_in(of, name), 9e15)));
 }
 
+std::string worker_state(const Json& worker) {
+  const auto reason = text_in(worker, "reason");
+  return text_in(worker, "state") + (reason.empty() ? "" : ": " + reason);
+}
+
 std::string leader_text(const Json& status) {
   const Json& leader = object_in(status, "leader");
   if (leader.empty()) return "";
@@ -40,10 +45,8 @@ std::string workers_table(const Json& status) {
                    {"runs", Align::kRight},
                    {"losses", Align::kRight}});
   for (const auto& w : list_in(status, "workers")) {
-    const auto reason = text_in(w, "reason");
     table.add_row({text_in(w, "name"), devices_text(object_in(w, "devices")),
-                   whole_text(w, "virtual_devices"),
-                   text_in(w, "state") + (reason.empty() ? "" : ": " + reason), whole_text(w, "runs"),
+                   whole_text(w, "virtual_devices"), worker_state(w), whole_text(w, "runs"),
                    whole_text(w, "losses")});
   }
   const Json& faults = object_in(status, "faults");

@@ -12,6 +12,8 @@ std::string status_text(const Json& status);
 std::string devices_text(const Json& devices);
 // A whole number; what is no number is 0.
 std::string whole_text(const Json& of, const char* name);
+// "connected", or the state and why it has it: "lost: ...".
+std::string worker_state(const Json& worker);
 // "; server-0 leads in term 2", or nothing if the server has no standbys.
 std::string leader_text(const Json& status);
 

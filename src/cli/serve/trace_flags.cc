@@ -75,8 +75,7 @@ Result<std::unique_ptr<Tracer>> TraceFlags::open() const {
     return invalid_input("--otlp-sample needs --otlp, the collector of the traces");
   if (url.empty()) return std::unique_ptr<Tracer>();
   if (otlp.empty() && variable("OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc")
-    return Error(
-        Code::kInvalidInput,
+    return invalid_input(
         "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: traces are sent by HTTP; give --otlp the collector's HTTP "
         "address, often port 4318");
   TracerOptions options;

@@ -210,10 +210,9 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
   const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
   if (has_model_files(fleet) && only_timed != nullptr)
-    return Error(
-        Code::kInvalidInput,
+    return invalid_input(
         std::string(only_timed) + ": the models of " + o.what.front() +
-            " have files and run here in real time; remove \"file\" to serve them on emulated devices");
+        " have files and run here in real time; remove \"file\" to serve them on emulated devices");
   if (o.guard.empty()) {
     double us = kMostGuard_us;
     for (const auto& m : fleet.models) us = std::min(us, m.slo_us * o.clock * kGuardShare);

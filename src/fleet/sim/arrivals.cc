@@ -93,15 +93,13 @@ Status check_traffic(const Traffic& t) {
       if (t.peak >= 1 && t.burst_share > 0 && t.burst_share < 1 && t.peak * t.burst_share <= 1 &&
           t.burst_s >= 1e-6 && t.burst_s <= 1e6)
         return {};
-      return Error(
-          Code::kInvalidInput,
+      return invalid_input(
           "bursty traffic needs a peak of at least 1, a burst share between 0 and 1 with peak * share "
           "<= 1, and bursts of 1 us to 1e6 s");
     case TrafficKind::kFunctions:
       if (t.functions != nullptr && t.functions->start_s.size() >= 2 && t.functions->start_s.back() > 0)
         return {};
-      return Error(
-          Code::kInvalidInput,
+      return invalid_input(
           "traffic from a function trace needs a trace of at least two invocations at different times");
   }
   return {};

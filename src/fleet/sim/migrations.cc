@@ -26,8 +26,7 @@ Status check_migrations(const Deployment& first, std::span<const PlanMigration> 
     if (m.to == nullptr || m.at < 0 || m.load < 0 || m.load > 3600 * kNsPerSecond)
       return invalid_input("a migration needs a plan, a time from 0 and a load time of at most an hour");
     if (m.at < least_at)
-      return Error(
-          Code::kInvalidInput,
+      return invalid_input(
           "a migration begins before the one before it, or before that one's spare devices have loaded");
     least_at = m.at + (m.spares_first ? m.load : 0);
     HEDDLE_RETURN_IF_ERROR(check_deployment(*m.to));

@@ -432,8 +432,7 @@ Status check_options(const Deployment& d, std::span<const Arrival> arrivals, con
   const auto& n = o.noise;
   if (!(n.jitter >= 0 && n.jitter <= 2) || !(n.straggler_share >= 0 && n.straggler_share <= 1) ||
       !(n.straggler_factor >= 1 && n.straggler_factor <= 1000))
-    return Error(
-        Code::kInvalidInput,
+    return invalid_input(
         "noise: expected a jitter of 0 to 2, a stragglers' share of 0 to 1 and a factor of 1 to 1000");
   if (!(o.dispatch.avoid_stragglers >= 0 && o.dispatch.avoid_stragglers <= 1000))
     return invalid_input("avoid_stragglers: expected a share of 0 to 1000 of a run's time");

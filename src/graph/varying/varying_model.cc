@@ -113,7 +113,7 @@ Result<std::shared_ptr<const VaryingModel>> VaryingModel::load(const std::string
     model->reshape(changes);
     impl->probe = model->clone();
   } catch (const std::exception& e) {
-    return Error(invalid_input("cannot keep its dimensions open: " + internal::openvino_reason(e.what())))
+    return invalid_input("cannot keep its dimensions open: " + internal::openvino_reason(e.what()))
         .with_context(path);
   }
   impl->ranges = std::move(model);

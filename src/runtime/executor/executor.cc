@@ -37,8 +37,7 @@ class PlanExecutor final : public Executor {
     slot_lane_ = slots_by_share(plan_.lane_shares, options_.in_flight);
     ordered_ = slot_lane_.size() == 1;
     if (options_.cold && !ordered_) {
-      return Error(
-          Code::kUnsupported,
+      return unsupported(
           "a cold start serves one request at a time: give a plan of one lane and one request in flight");
     }
     if (options_.ranks && options_.cold)

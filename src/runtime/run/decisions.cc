@@ -87,13 +87,13 @@ class DecisionCount {
     const Axis a = along(shape, shape.size() - 1);
     const int64_t steps = shape[shape.size() - 2];
     for (int64_t first = 0; first + steps <= a.outer && steps > 0; first += steps) {
-      if (has_tie(a, first, steps)) continue;
-      const auto ours = text(actual_, a, first, steps, blank),
-                 theirs = text(expected_, a, first, steps, blank);
+      const Text theirs = text(expected_, a, first, steps, blank);
+      if (theirs.has_tie) continue;
+      const Text ours = text(actual_, a, first, steps, blank);
       // An empty text is one decision.
-      const auto length = static_cast<int64_t>(std::max<size_t>(theirs.size(), 1));
+      const auto length = static_cast<int64_t>(std::max<size_t>(theirs.classes.size(), 1));
       error_.decisions += length;
-      error_.agreeing += std::max<int64_t>(0, length - edits(ours, theirs));
+      error_.agreeing += std::max<int64_t>(0, length - edits(ours.classes, theirs.classes));
     }
   }
 
@@ -180,23 +180,20 @@ class DecisionCount {
     return !(larger - other > kTie * std::max(std::fabs(larger), std::fabs(other)));
   }
 
-  bool has_tie(const Axis& a, int64_t first, int64_t steps) const {
-    for (int64_t step = first; step < first + steps; ++step) {
-      const auto two = largest(expected_, a, step, 0, 2);
-      if (is_tie(reference(a.at(step, two[0], 0)), reference(a.at(step, two[1], 0)))) return true;
-    }
-    return false;
-  }
-
   // The classes of the steps without repetitions and blanks.
-  static std::vector<int64_t> text(const TensorView& tensor, const Axis& a, int64_t first, int64_t steps,
-                                   int64_t blank) {
-    std::vector<int64_t> read;
+  struct Text {
+    std::vector<int64_t> classes;
+    bool has_tie = false;  // in some step
+  };
+  static Text text(const TensorView& tensor, const Axis& a, int64_t first, int64_t steps, int64_t blank) {
+    Text read;
     int64_t before = blank;
     for (int64_t step = first; step < first + steps; ++step) {
-      const int64_t best = largest(tensor, a, step, 0, 1).front();
-      if (best != before && best != blank) read.push_back(best);
-      before = best;
+      const auto two = largest(tensor, a, step, 0, 2);
+      read.has_tie |= is_tie(element_as_double(tensor, a.at(step, two[0], 0)),
+                             element_as_double(tensor, a.at(step, two[1], 0)));
+      if (two[0] != before && two[0] != blank) read.classes.push_back(two[0]);
+      before = two[0];
     }
     return read;
   }

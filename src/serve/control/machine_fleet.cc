@@ -120,11 +120,10 @@ class Machine final : public MachineFleet {
           const auto& c = fleet.classes[virtual_device.device_class];
           const auto& laid_out = deployment.classes[virtual_device.device_class];
           if (c.devices.empty())
-            return Error(
-                Code::kInvalidInput,
+            return invalid_input(
                 "model '" + fleet.models[p.model].name + "' has a file, but class '" + c.name +
-                    "' of its plan names no devices of this machine; give it \"devices\", or take the "
-                    "model's \"file\" away to serve it by timed devices");
+                "' of its plan names no devices of this machine; give it \"devices\", or take the "
+                "model's \"file\" away to serve it by timed devices");
           HEDDLE_ASSIGN_OR_RETURN(devices[v],
                                   here.take({c.devices[virtual_device.device - laid_out.first_device], c.name,
                                              static_cast<int>(virtual_device.share), parts[v]}));

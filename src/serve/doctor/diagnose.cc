@@ -30,12 +30,6 @@ std::string worker_name(const Json& worker) { return "worker " + text_in(worker,
 
 bool is_connected(const Json& worker) { return text_in(worker, "state") == "connected"; }
 
-const Json* named(const Json& list, const std::string& name) {
-  for (const auto& m : list)
-    if (text_in(m, "name") == name) return &m;
-  return nullptr;
-}
-
 std::vector<int> ints_in(const Json& of, const char* name) {
   std::vector<int> out;
   for (const auto& v : list_in(of, name))
@@ -75,7 +69,7 @@ class Examination {
   void looked(const char* check, std::string known) { health_.checked.emplace_back(check, std::move(known)); }
   // The member by the same name before the window; null: it was not there.
   const Json* before(const char* list, const Json& now) const {
-    return named(list_in(a_.before, list), text_in(now, "name"));
+    return member_in(list_in(a_.before, list), text_in(now, "name"));
   }
 
   void look_at_clocks() {
@@ -122,11 +116,11 @@ class Examination {
 
   // Of a worker's devices, the slowest network interface by the fleet file; 0: none is known.
   double bandwidth_of(const std::string& worker) const {
-    const Json* w = named(workers_, worker);
+    const Json* w = member_in(workers_, worker);
     double least = 0;
     if (w == nullptr) return 0;
     for (const auto& [name, count] : object_in(*w, "devices").items()) {
-      const Json* c = named(list_in(object_in(a_.fleet, "fleet"), "classes"), name);
+      const Json* c = member_in(list_in(object_in(a_.fleet, "fleet"), "classes"), name);
       const double nic = c == nullptr ? 0 : number_in(*c, "nic");
       if (nic > 0 && (least == 0 || nic < least)) least = nic;
     }
@@ -140,11 +134,12 @@ class Examination {
       const Json* was = before("workers", w);
       for (const auto& link : list_in(w, "links")) {
         const auto to = text_in(link, "to");
-        Json then = Json::object();
-        if (was != nullptr)
-          for (const auto& l : list_in(*was, "links"))
-            if (text_in(l, "to") == to && number_in(l, "maps") <= number_in(link, "maps")) then = l;
-        const auto since = [&](const char* name) { return number_in(link, name) - number_in(then, name); };
+        const Json* then = was == nullptr ? nullptr : member_in(list_in(*was, "links"), to, "to");
+        // A new session counts from 0.
+        if (then != nullptr && number_in(*then, "maps") > number_in(link, "maps")) then = nullptr;
+        const auto since = [&](const char* name) {
+          return number_in(link, name) - (then == nullptr ? 0 : number_in(*then, name));
+        };
         maps_of_all += since("maps");
         look_at_link(worker_name(w) + " to worker " + to,
                      std::min(bandwidth_of(text_in(w, "name")), bandwidth_of(to)), since("maps"),
@@ -287,7 +282,7 @@ class Examination {
              "the plan gives it no devices, so its requests are refused",
              "plan with more devices or a longer SLO, and switch to that plan (`heddle server switch`)");
     for (const auto& m : list_in(object_in(a_.fleet, "fleet"), "models"))
-      if (named(list_in(a_.after, "models"), text_in(m, "name")) == nullptr)
+      if (member_in(list_in(a_.after, "models"), text_in(m, "name")) == nullptr)
         find("models", "model " + text_in(m, "name"), "it is in the fleet and not served",
              "switch to a plan that has it (`heddle server switch`)");
     const auto devices = computing();

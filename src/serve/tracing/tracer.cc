@@ -47,7 +47,7 @@ class RequestTrace::Sink {
     }
     return out;
   }
-  // Nothing more is taken; true once close() was called.
+  // From now on what comes is dropped, and nobody waits.
   void close() {
     {
       const std::lock_guard lock(mutex_);

@@ -21,8 +21,7 @@ namespace heddle {
 bool has_nats() { return false; }
 
 Result<std::unique_ptr<WorkerBus>> nats_bus(const std::string&, const std::string&, const BusOptions&) {
-  return Error(
-      Code::kUnsupported,
+  return unsupported(
       "this program was built without NATS's client; install libnats-dev and build it again, or leave "
       "--bus out");
 }
@@ -93,6 +92,16 @@ class NatsBus final : public WorkerBus {
     return {};
   }
 
+  // The server may be another one, without the bucket and without this watch. Then nothing comes.
+  void attach_again() {
+    if (reconnects() == attached_) return;
+    if (const auto again = attach(); again.ok()) {
+      log_line(LogLevel::kInfo, url_ + ": connected to the bus again");
+    } else {
+      log_debug([&] { return again.error().to_string(); });
+    }
+  }
+
   std::shared_ptr<kvStore> store() const {
     const std::lock_guard lock(mutex_);
     return store_;
@@ -111,22 +120,12 @@ class NatsBus final : public WorkerBus {
 
   void read() {
     while (!quit_) {
-      // The server may be another one, without the bucket and without this watch.
-      if (reconnects() != attached_) {
-        if (const auto again = attach(); again.ok()) {
-          log_line(LogLevel::kInfo, url_ + ": connected to the bus again");
-        } else {
-          log_debug([&] { return again.error().to_string(); });
-          std::this_thread::sleep_for(std::chrono::milliseconds(50));
-          continue;
-        }
-      }
       kvEntry* next = nullptr;
       const auto s = kvWatcher_Next(&next, watcher_.get(), 200);
-      if (s == NATS_TIMEOUT) continue;
       if (s != NATS_OK) {
         // The client reconnects by itself; until then there is nothing to read.
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        if (s != NATS_TIMEOUT) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        attach_again();
         continue;
       }
       const NatsPtr<kvEntry, kvEntry_Destroy> entry(next);

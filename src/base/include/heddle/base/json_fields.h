@@ -27,6 +27,12 @@ inline const Json& list_in(const Json& of, const char* name) {
   const Json* field = field_in(of, name);
   return field != nullptr && field->is_array() ? *field : kNone;
 }
+// The first member of a list whose field `key` is that text; null: there is none.
+inline const Json* member_in(const Json& list, const std::string& text, const char* key = "name") {
+  for (const auto& member : list)
+    if (text_in(member, key) == text) return &member;
+  return nullptr;
+}
 inline const Json& object_in(const Json& of, const char* name) {
   static const Json kNone = Json::object();
   const Json* field = field_in(of, name);
