@@ -18,7 +18,8 @@ constexpr std::array kEngineNames = {"openvino", "openvino-f32", "onnxruntime", 
                                      "openvino-auto"};
 
 // Latency: the median of requests one after the other, whose times are added to `all`; one before them does not count,
-// because the side before has filled the caches and its threads may still spin. Throughput: the time of all, per request.
+// because the side before has filled the caches and its threads may still spin. Throughput: the time of all, per
+// request.
 Result<double> timed(int count, bool at_once, const std::function<Status(int count)>& run,
                      std::vector<double>& all) {
   std::vector<double> times;
