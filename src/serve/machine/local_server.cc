@@ -159,6 +159,7 @@ class Server final : public LocalServer {
     for (const auto& d : cluster.devices()) {
       const auto name = hardware_name(d.name);
       names.push_back(name);
+      machine_.push_back(d);
       const auto& only = options_.devices;
       if (only.empty() || std::find(only.begin(), only.end(), name) != only.end()) devices_.push_back(d);
     }
@@ -261,11 +262,11 @@ class Server final : public LocalServer {
     return kept;
   }
 
-  // The same, which adapts: with the sets of cores within the device, larger ones first.
+  // The same, which adapts: with the sets of the device's cores that this machine has, larger ones first.
   Result<Runner> adaptive_runner(Entry& entry, size_t bucket, const Device& device, int turn) {
     HEDDLE_ASSIGN_OR_RETURN(Runner whole, runner(entry, bucket, device, turn));
     std::vector<Device> smaller;
-    for (const Device& d : devices_)
+    for (const Device& d : machine_)
       if (!d.cores.empty() && d.cores.size() < device.cores.size() && d.backend == device.backend &&
           std::ranges::includes(device.cores, d.cores))
         smaller.push_back(d);
@@ -411,7 +412,7 @@ class Server final : public LocalServer {
 
   InferService& service_;
   LocalServerOptions options_;
-  std::vector<Device> devices_;
+  std::vector<Device> machine_, devices_;  // all; those that may be used
   std::vector<DeviceSet> ways_;
   std::mutex mutex_;  // guards entries_
   std::map<std::string, Entry> entries_;
