@@ -13,11 +13,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 # -O3 takes a tenth more compile time. The benchmarks show a gain for the fleet's simulator alone, which keeps it.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-set(unity ON)
-if(HEDDLE_SANITIZE_ADDRESS OR HEDDLE_SANITIZE_THREAD)
-  set(unity OFF)  # so that a missing include is found
-endif()
-option(HEDDLE_UNITY "compile a library's sources in few, large pieces" ${unity})
+option(HEDDLE_UNITY "compile a library's sources in few, large pieces" ON)
 
 add_library(heddle_options INTERFACE)
 target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers)
