@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
 #include "heddle/base/json_fwd.h"
+#include "heddle/command/command.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/fleet/goodput_plan.h"
 #include "heddle/session/fleet_profile.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "command.h"
+#include "heddle/command/command.h"
 
 namespace heddle::cli {
 

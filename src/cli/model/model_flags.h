@@ -6,13 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/command/command.h"
 #include "heddle/session/robust.h"
 #include "heddle/session/session.h"
 
 namespace heddle::cli {
+
+// Headings of --help.
+inline constexpr const char* kModelFlags = "Model";
+inline constexpr const char* kPlanningFlags = "Planning";
+inline constexpr const char* kColdFlags = "Cold start";
 
 // "NAME=1,3,224,224" texts of --shape.
 Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& texts);

@@ -138,7 +138,7 @@ class Screen {
   }
   void show(const std::string& block) {
     if (!terminal_) {
-      cli::print("{}\n", block);
+      print("{}\n", block);
     } else {
       const int rows = std::max(terminal_height(STDOUT_FILENO), 2);
       std::string out = first_ ? "\x1b[2J\x1b[H" : "\x1b[H";
@@ -148,7 +148,7 @@ class Screen {
         out += block.substr(at, end - at) + "\x1b[K\n";
         at = end + 1;
       }
-      cli::print("{}\x1b[J", out);
+      print("{}\x1b[J", out);
     }
     first_ = false;
     std::fflush(stdout);
@@ -188,7 +188,7 @@ Result<int> watch_status(const LoadTarget& target, double seconds, const Invocat
     screen.begin();
     if (invocation.json) {
       const Json line = status.ok() ? *status : Json{{"error", status.error().to_string()}};
-      cli::print("{}\n", json_text(line));
+      print("{}\n", json_text(line));
       std::fflush(stdout);
     } else if (!status.ok()) {
       screen.show(utc_now() + ": " + status.error().to_string() + "\n");

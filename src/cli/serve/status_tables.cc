@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "command.h"
 #include "heddle/base/json_fields.h"
 #include "heddle/base/units.h"
+#include "heddle/command/command.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/status_fields.h"
 

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "command_tree.h"
+#include "heddle/command/command_tree.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 std::string bash_completion(const CommandInfo& program);
 std::string zsh_completion(const CommandInfo& program);
 std::string fish_completion(const CommandInfo& program);
 
-}  // namespace heddle::cli
+}  // namespace heddle

@@ -1,10 +1,10 @@
-#include "man_page.h"
+#include "heddle/command/man_page.h"
 
 #include <fmt/format.h>
 
 #include "heddle/base/version.h"
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 // Text for roff: backslashes and dashes are meant as such, and no line begins with a control character.
@@ -81,4 +81,4 @@ interrupted before there was anything to give
   return out;
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

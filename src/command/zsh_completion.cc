@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "completion.h"
+#include "heddle/command/completion.h"
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 // Text inside '...' of a shell, in which zsh's specifications escape some characters by a backslash.
@@ -71,4 +71,4 @@ std::string zsh_completion(const CommandInfo& program) {
                            program.name);
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

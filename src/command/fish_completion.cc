@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "completion.h"
+#include "heddle/command/completion.h"
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 std::string quoted(const std::string& text) {
@@ -61,4 +61,4 @@ end
   return out;
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

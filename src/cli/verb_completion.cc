@@ -1,8 +1,8 @@
 // heddle completion, heddle man: what shells and man show of the program.
 #include <memory>
 
-#include "completion.h"
-#include "man_page.h"
+#include "heddle/command/completion.h"
+#include "heddle/command/man_page.h"
 #include "verbs.h"
 
 namespace heddle::cli {

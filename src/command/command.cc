@@ -1,4 +1,4 @@
-#include "command.h"
+#include "heddle/command/command.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 namespace {
 
@@ -234,4 +234,4 @@ Result<std::pair<std::string, double>> assignment(const std::string& flag, const
   return std::pair(text.substr(0, eq), value);
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

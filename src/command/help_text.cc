@@ -2,9 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "command.h"
+#include "heddle/command/command.h"
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 constexpr size_t kWidth = 80;
@@ -66,4 +66,4 @@ std::shared_ptr<CLI::FormatterBase> help_formatter() {
   return formatter;
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

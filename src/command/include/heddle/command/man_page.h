@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "command_tree.h"
+#include "heddle/command/command_tree.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 std::string man_page(const CommandInfo& program);
 
-}  // namespace heddle::cli
+}  // namespace heddle

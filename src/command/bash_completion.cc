@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "completion.h"
+#include "heddle/command/completion.h"
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 // The branch of one command, then those of its parts. `path` is empty for the program.
@@ -60,4 +60,4 @@ complete -F _{0} {0}
       program.name, steps, branches);
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

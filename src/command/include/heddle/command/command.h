@@ -24,7 +24,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace heddle::cli {
+namespace heddle {
 
 class Command;
 
@@ -119,13 +119,8 @@ class Command {
   std::string group_;
 };
 
-// Headings of --help. Research flags are shown by --help-all alone.
-inline constexpr const char* kModelFlags = "Model";
-inline constexpr const char* kPlanningFlags = "Planning";
-inline constexpr const char* kColdFlags = "Cold start";
+// The heading of flags that --help-all alone shows.
 inline constexpr const char* kResearchFlags = "Research";
-
-std::span<const Verb> verbs();
 
 int exit_status(Code code);
 
@@ -151,7 +146,7 @@ void print(std::FILE* to, fmt::format_string<const Args&...> format, const Args&
 }
 template <class... Args>
 void print(fmt::format_string<const Args&...> format, const Args&... args) {
-  cli::print(stdout, format, args...);
+  heddle::print(stdout, format, args...);
 }
 
 // Ends the progress line and prints one document.
@@ -166,4 +161,4 @@ Status check_output(const std::string& path);
 // "NAME=NUMBER" as the value of a flag or argument; the name may hold "=".
 Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text);
 
-}  // namespace heddle::cli
+}  // namespace heddle

@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-namespace heddle::cli {
+namespace heddle {
 
 struct FlagInfo {
   std::vector<std::string> names;  // with dashes, the longest first; of a positional, its name alone
@@ -32,4 +32,4 @@ CommandInfo command_tree(const CLI::App& app);
 // "fleet plan": the words from the program, whose own path is empty, to a part of the command at `path`.
 std::string path_to(const std::string& path, const CommandInfo& part);
 
-}  // namespace heddle::cli
+}  // namespace heddle

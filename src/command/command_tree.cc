@@ -1,8 +1,8 @@
-#include "command_tree.h"
+#include "heddle/command/command_tree.h"
 
 #include <CLI/CLI.hpp>
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 FlagInfo flag_info(const CLI::Option& option) {
@@ -38,4 +38,4 @@ std::string path_to(const std::string& path, const CommandInfo& part) {
   return path.empty() ? part.name : path + " " + part.name;
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle
