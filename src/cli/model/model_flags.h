@@ -99,16 +99,4 @@ Status check_is_no_cluster(const std::string& path);
 // The same if the file should be a plan or run.
 Status check_is_plan(const std::string& path);
 
-// The cost table's entries on usable devices.
-struct CostCounts {
-  std::map<std::string, int> origins;  // how many are of each
-  int disturbed = 0;                   // Cost::disturbed()
-};
-CostCounts count_costs(const Problem& problem);
-
-// "12.3 ms" or "81.2 /s", by objective.
-std::string value_text(const Problem& problem, double us);
-// Fills value_us (latencies) or value_per_s (throughput) and bound in the same unit.
-void put_value(Json& row, const Problem& problem, double value_us, double bound_us);
-
 }  // namespace heddle::cli

@@ -1,12 +1,9 @@
 // heddle whatif: the predicted effect of other hardware, planned again for each change.
-#include <fmt/format.h>
-
 #include <cstdlib>
 
 #include "heddle/base/errors.h"
-#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
-#include "heddle/base/units.h"
+#include "heddle/report/plan_text.h"
 #include "heddle/session/hardware_changes.h"
 #include "model_flags.h"
 #include "verbs.h"
@@ -52,8 +49,6 @@ Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Proble
   return list;
 }
 
-std::string times_text(double factor) { return fmt::format("{:.3f}x", factor); }
-
 Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
@@ -65,25 +60,7 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
     return invalid_input("whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, replan(session, list, settings, o.planner, o.search, invocation));
-  Json json = Json::array();
-  TextTable table({{"change"},
-                   {objective_name(session.problem.objective), kRight},
-                   {"bound", kRight},
-                   {"gap", kRight},
-                   {"faster by", kRight},
-                   {"at most", kRight}});
-  const double now = rows[0].result.value_us;
-  for (const Replanned& row : rows) {
-    const PlanResult& r = row.result;
-    const double most = r.bound.us > 0 ? now / r.bound.us : 0;
-    Json j = {{"change", row.what}, {"speedup", now / r.value_us}, {"gap", r.gap}, {"planner", r.planner}};
-    if (most > 0) j["speedup_at_most"] = most;
-    put_value(j, row.problem, r.value_us, r.bound.us);
-    json.push_back(std::move(j));
-    table.add_row({row.what, value_text(row.problem, r.value_us), value_text(row.problem, r.bound.us),
-                   percent(r.gap), times_text(now / r.value_us), most > 0 ? times_text(most) : ""});
-  }
-  show_result(invocation, json, table.to_string() + bound_note());
+  show_result(invocation, replanned_json(rows), replanned_text(rows));
   return kExitDone;
 }
 

@@ -17,6 +17,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/report/shown.h"
 #include "heddle/report/text_table.h"
 
 namespace CLI {
@@ -39,9 +40,6 @@ inline constexpr int kExitNo = 1;        // the answer is no: infeasible, failed
 inline constexpr int kExitBadInput = 2;  // bad usage or input
 inline constexpr int kExitInternal = 3;  // a bug in Heddle
 inline constexpr int kExitInterrupted = 130;
-
-// For columns of numbers.
-inline constexpr auto kRight = TextTable::Align::kRight;
 
 // Returns the exit status, or an error that main prints.
 using RunFn = std::function<Result<int>(const Invocation&)>;
@@ -153,6 +151,9 @@ void print(fmt::format_string<const Args&...> format, const Args&... args) {
 void show_json(const Invocation& invocation, const Json& json);
 // The same, or the text for people without --json.
 void show_result(const Invocation& invocation, const Json& json, const std::string& text);
+inline void show_result(const Invocation& invocation, const Shown& shown) {
+  show_result(invocation, shown.json, shown.text);
+}
 
 // Fails if the path's folder does not exist. Called before long work, whose result a mistyped path would
 // lose. An empty path is fine.

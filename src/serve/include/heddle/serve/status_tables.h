@@ -1,11 +1,11 @@
-// What `heddle server status` shows of a server's answer.
+// What a server answers to v2/status, for people.
 #pragma once
 
 #include <string>
 
 #include "heddle/base/json_fwd.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 std::string status_text(const Json& status);
 // {CLASS: N} as "front=1 back=2".
@@ -20,4 +20,4 @@ std::string leader_text(const Json& status);
 // Two answers of one server, `seconds` apart, as rates of the time between; without `before` rates are left out.
 std::string watch_text(const Json* before, const Json& now, double seconds);
 
-}  // namespace heddle::cli
+}  // namespace heddle

@@ -1,15 +1,16 @@
 // Tables of a served fleet: models, pools, workers, changes.
-#include "status_tables.h"
+#include "heddle/serve/status_tables.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "heddle/base/json_fields.h"
 #include "heddle/base/units.h"
-#include "heddle/command/command.h"
 #include "heddle/report/text_table.h"
-#include "heddle/serve/status_fields.h"
+#include "status/status_fields.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 std::string devices_text(const Json& devices) {
   std::string out;
@@ -143,4 +144,4 @@ std::string status_text(const Json& status) {
   return out + changes_text(status);
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

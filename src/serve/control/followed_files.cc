@@ -1,8 +1,8 @@
-#include "followed_files.h"
+#include "heddle/serve/followed_files.h"
 
 #include "heddle/base/log.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
   service.repository().load(model, [path](const Status& status) {
@@ -25,4 +25,4 @@ void follow_fleet(const std::string& path, FleetControl& control) {
   });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

@@ -1,4 +1,4 @@
-// Files that a server follows.
+// The served file with new content replaces what is served.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,10 @@
 #include <string>
 #include <utility>
 
-namespace heddle::cli {
+#include "heddle/serve/fleet_control.h"
+#include "heddle/serve/infer_service.h"
+
+namespace heddle {
 
 // Whether a file is another one than before: looked at once a second, and taken once it has stayed the same
 // for that long, so that one which is being written is not read too early.
@@ -40,4 +43,8 @@ class FileWatch {
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace heddle::cli
+// These return at once; what came of it is logged. A file that cannot be served leaves the old plan in use.
+void follow_plan(const std::string& path, const InferService& service, const std::string& model);
+void follow_fleet(const std::string& path, FleetControl& control);
+
+}  // namespace heddle

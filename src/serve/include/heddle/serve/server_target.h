@@ -1,4 +1,4 @@
-// Where a served thing is, from flags.
+// Where a served thing is, as people write it.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 #include "heddle/base/status.h"
 #include "heddle/serve/load.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 // "http://HOST:PORT", "https://HOST:PORT", "HOST:PORT" or "[::1]:8000"; the token is the file's content, none
 // without a file; https trusts the certificates in `ca_file`, the system's without one. `also_grpc`:
@@ -14,4 +14,4 @@ namespace heddle::cli {
 Result<LoadTarget> server_target(const std::string& url, const std::string& token_file,
                                  const std::string& ca_file, bool also_grpc = false);
 
-}  // namespace heddle::cli
+}  // namespace heddle

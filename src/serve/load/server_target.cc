@@ -1,10 +1,10 @@
-#include "server_target.h"
+#include "heddle/serve/server_target.h"
 
 #include "heddle/base/file.h"
 #include "heddle/serve/http_message.h"
 #include "heddle/serve/worker_security.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 Result<LoadTarget> server_target(const std::string& url, const std::string& token_file,
                                  const std::string& ca_file, bool also_grpc) {
@@ -41,4 +41,4 @@ Result<LoadTarget> server_target(const std::string& url, const std::string& toke
   return target;
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle
