@@ -1,6 +1,4 @@
 // heddle whatif: the predicted effect of other hardware, planned again for each change.
-#include <cstdlib>
-
 #include "heddle/base/errors.h"
 #include "heddle/base/json.h"
 #include "heddle/report/plan_text.h"
@@ -18,14 +16,12 @@ struct WhatifOptions : PlanningFlags {
 
 // "gpu0=2": name and factor.
 Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
-  const auto eq = text.rfind('=');
-  char* end = nullptr;
-  const double factor = eq == std::string::npos ? 0 : std::strtod(text.c_str() + eq + 1, &end);
-  if (!(factor > 0 && factor <= 1e6) || *end != '\0') {
+  auto scale = assignment("--scale", text);
+  if (!scale.ok() || !(scale->second > 0 && scale->second <= 1e6)) {
     return invalid_input("--scale " + text +
                          ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
   }
-  return std::pair(text.substr(0, eq), factor);
+  return scale;
 }
 
 // The change, with its flag in the error.

@@ -43,11 +43,8 @@ Status read_headers(const std::string& text, HttpHeaders& headers) {
     const auto eq = part.find('=');
     std::string name = eq == std::string::npos ? "" : part.substr(0, eq), value;
     for (size_t at = eq + 1; eq != std::string::npos && at < part.size(); ++at) {
-      char* end = nullptr;
-      const std::string code = part[at] == '%' ? part.substr(at + 1, 2) : "";
-      const long byte = code.size() == 2 ? std::strtol(code.c_str(), &end, 16) : 0;
-      const bool decoded = end != nullptr && *end == '\0';
-      value += decoded ? static_cast<char>(byte) : part[at];
+      const auto decoded = percent_code(part, at);
+      value += decoded.value_or(part[at]);
       at += decoded ? 2 : 0;
     }
     while (name.starts_with(' ')) name.erase(0, 1);
