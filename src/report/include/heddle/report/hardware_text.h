@@ -1,4 +1,4 @@
-// What there is to plan on and with: lists for people and as JSON.
+// Lists of hardware, engines and planners, for people and as JSON.
 #pragma once
 
 #include <string>

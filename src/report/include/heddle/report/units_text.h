@@ -1,4 +1,4 @@
-// The times of a session's units on each device, and where they come from.
+// The times of a session's units on each device, and the origin of each.
 #pragma once
 
 #include <string>

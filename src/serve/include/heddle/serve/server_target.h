@@ -1,4 +1,4 @@
-// Where a served thing is, as people write it.
+// Addresses of servers, as people write them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a server answers to v2/status, for people.
+// A server's answer to v2/status, for people.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What Heddle needs of this machine: solvers, engines, GPUs, the profile store, ports of servers.
+// Checks of this machine: solvers, engines, GPUs, the profile store, ports of servers.
 #pragma once
 
 #include <cstdint>
