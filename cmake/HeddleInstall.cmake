@@ -34,7 +34,7 @@ endfunction()
 # Static libraries, headers and the CMake package.
 function(heddle_install_development)
   get_property(libraries GLOBAL PROPERTY HEDDLE_LIBRARIES)
-  list(REMOVE_ITEM libraries bench)
+  list(REMOVE_ITEM libraries bench command)
   set(targets "")
   foreach(library ${libraries})
     list(APPEND targets heddle_${library})

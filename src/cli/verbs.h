@@ -1,9 +1,11 @@
 // One setup function per verb; the list is in verbs.cc.
 #pragma once
 
-#include "command.h"
+#include "heddle/command/command.h"
 
 namespace heddle::cli {
+
+std::span<const Verb> verbs();
 
 RunFn setup_bench(Command& command);
 RunFn setup_compare(Command& command);

@@ -43,7 +43,6 @@ std::vector<int64_t> sizes_of(const CopyProfile& copies) {
 
 std::string ways_text(const Cluster& before, const CopyProfile& copies) {
   using Column = TextTable::Column;
-  constexpr auto kRight = TextTable::Align::kRight;
   const auto sizes = sizes_of(copies);
   std::vector<Column> columns = {{"from"}, {"to"}};
   for (const int64_t bytes : sizes) columns.push_back({format_bytes(bytes), kRight});
@@ -66,7 +65,6 @@ std::string ways_text(const Cluster& before, const CopyProfile& copies) {
 }
 
 std::string at_once_text(const Cluster& before, const CopyProfile& copies) {
-  constexpr auto kRight = TextTable::Align::kRight;
   TextTable table({{"at once"}, {"together", kRight}, {"of free ways", kRight}, {"so"}});
   for (const CopiesAtOnce& set : copies.at_once) {
     const bool alone = set.devices.size() == 1;

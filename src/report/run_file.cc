@@ -99,4 +99,17 @@ Status write_run_file(const std::string& path, const RunFile& file) {
   return write_file_atomic(path, json_text(run_to_json(file), 1));
 }
 
+Result<std::string> drawing(const PlanOrRun& loaded, const std::string& path) {
+  const auto& plan = loaded.plan;
+  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
+  const auto view = make_timeline_view(plan.problem, plan.plan, timeline, plan.bound, plan.planner,
+                                       loaded.run ? &*loaded.run : nullptr);
+  if (path.ends_with(".svg")) return timeline_svg(view);
+  if (path.ends_with(".json")) return timeline_trace_json(view);
+  if (path.ends_with(".html")) {
+    return timeline_html(view, explain(plan.problem, plan.plan, timeline, plan.bound));
+  }
+  return invalid_input("-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
+}
+
 }  // namespace heddle

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kLeft = 190, kRight = 24, kTop = 84, kBottom = 56;
+constexpr double kLeft = 190, kRightEdge = 24, kTop = 84, kBottom = 56;
 constexpr double kWidth = 1200;
 constexpr double kBarHeight = 20, kBarGap = 3, kTrackGap = 12;
 // A bar narrower than this shows no text; a character takes about 6.2 px at this size.
@@ -55,7 +55,7 @@ class Drawing {
     }
     height_ = y + kBottom;
     bottom_ = y;
-    scale_ = (kWidth - kLeft - kRight) / (view.span_us > 0 ? view.span_us : 1);
+    scale_ = (kWidth - kLeft - kRightEdge) / (view.span_us > 0 ? view.span_us : 1);
   }
 
   std::string run() {
@@ -112,7 +112,7 @@ class Drawing {
     const auto& row = rows_[track];
     out_ +=
         fmt::format("<rect class=\"row\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n",
-                    kLeft, row.y - 3, kWidth - kLeft - kRight, row.height() - kTrackGap + 6);
+                    kLeft, row.y - 3, kWidth - kLeft - kRightEdge, row.height() - kTrackGap + 6);
     constexpr size_t kFits = 27;
     const auto name = track.size() > kFits ? track.substr(0, kFits - 3) + "..." : track;
     text(16, row.y + kBarHeight - 6, name);

@@ -99,4 +99,47 @@ uint64_t AdaptivePlan::switches() const {
   return switch_.switches();
 }
 
+namespace {
+
+// The plans whose outputs are the unsplit model's; status 1 is for the others.
+Result<bool> outputs_are_right(const Session& session, const std::vector<PreparedPlan>& plans,
+                               RunOptions options) {
+  options.repeats = 1;
+  options.warmups = 0;
+  for (const PreparedPlan& plan : plans) {
+    HEDDLE_ASSIGN_OR_RETURN(const RunRecord run,
+                            run_plan(session.problem, plan.result.plan, session.loaded.model, options));
+    if (run.verified && !run.right()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<AdaptiveRun> run_adaptive(const Session& session, const std::vector<PreparedPlan>& plans,
+                                 const RunOptions& options, const Control& control) {
+  bool right = true;
+  if (options.verify) {
+    HEDDLE_ASSIGN_OR_RETURN(right, outputs_are_right(session, plans, options));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto adaptive, AdaptivePlan::create(session, plans, control));
+  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*session.problem.graph, options.inputs));
+  std::vector<TensorView> views;
+  for (const TensorValue& input : inputs) views.push_back(input.view());
+  AdaptiveRun run;
+  run.verified = options.verify;
+  run.right = right;
+  run.us_of.resize(plans.size());
+  for (int i = 0; i < options.repeats; ++i) {
+    // Ctrl-C: the requests so far are the answer.
+    if (control.cancel.cancelled() && !run.us.empty()) break;
+    control.report("running", i, options.repeats);
+    HEDDLE_ASSIGN_OR_RETURN(const auto answer, adaptive->run(views, control));
+    run.us.push_back(answer.result.record.measured_us);
+    run.us_of[answer.plan].push_back(answer.result.record.measured_us);
+  }
+  run.switches = adaptive->switches();
+  return run;
+}
+
 }  // namespace heddle

@@ -115,4 +115,17 @@ Result<RankCluster> measure_rank_cluster(RankGroup& group) {
   return result;
 }
 
+std::vector<std::pair<std::string, double>> class_factors(const Cluster& cluster) {
+  std::vector<std::pair<std::string, double>> factors;
+  double fastest = 0;
+  for (const auto& d : cluster.devices()) fastest = std::max(fastest, d.peak_flops * d.speed);
+  for (const auto& d : cluster.devices()) {
+    const bool known =
+        std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.first == d.device_class; });
+    // The speed is left out, because given times are divided by it when they are used.
+    if (!known && d.peak_flops > 0) factors.emplace_back(d.device_class, fastest / d.peak_flops);
+  }
+  return factors;
+}
+
 }  // namespace heddle

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "heddle/plan/stage_list.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "session_parts.h"
@@ -203,6 +204,16 @@ void simulate_stages(Problem& problem, int width) {
     }
   }
   problem.costs = std::move(costs);
+}
+
+Result<PlanResult> plan_as_scheduled(Session& session, const std::string& path) {
+  const int width = stage_width_of(session.loaded.stages);
+  if (width > session.problem.execution.stage_width) simulate_stages(session.problem, width);
+  PlannerOutput output;
+  HEDDLE_ASSIGN_OR_RETURN(output.plan,
+                          with_context(plan_of_ios_stages(session.problem, session.loaded.stages), path));
+  output.detail = "as scheduled in the file";
+  return verified_result("file", session.problem, std::move(output), 0);
 }
 
 }  // namespace heddle

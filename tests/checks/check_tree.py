@@ -16,7 +16,7 @@ from pathlib import Path
 
 # DESIGN's layers, lowest first.
 ORDER = ["base", "graph", "cluster", "cost", "plan", "solve", "planners"]
-ORDER += ["runtime", "fleet", "deploy", "session", "report", "serve", "python", "bench", "cli"]
+ORDER += ["runtime", "fleet", "deploy", "session", "report", "serve", "python", "bench", "command", "cli"]
 MAX_LINES = 500
 MAX_COLUMNS = 120
 MAX_FILES_IN_ROOM = 40

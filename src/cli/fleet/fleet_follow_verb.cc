@@ -3,9 +3,8 @@
 
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
-#include "heddle/base/json.h"
 #include "heddle/fleet/follow.h"
-#include "heddle/report/text_table.h"
+#include "heddle/report/fleet_load_text.h"
 #include "serve/data_plane_flags.h"
 
 namespace heddle::cli {
@@ -90,74 +89,6 @@ Result<FollowLoad> load_of(const FollowFlags& o, const Fleet& fleet, const Invoc
   return load;
 }
 
-Json course_json(const FollowCourse& course) {
-  return {{"device_hours", course.device_hours},
-          {"attainment", course.attainment},
-          {"requests",
-           {{"arrivals", course.total.arrivals},
-            {"in_time", course.total.in_time},
-            {"late", course.total.late},
-            {"dropped", course.total.dropped},
-            {"failed", course.total.failed}}}};
-}
-
-Json follow_json(const Fleet& fleet, const FollowResult& r, const FollowOptions& options) {
-  Json changes = Json::array();
-  for (const auto& c : r.rolling.changes) {
-    Json devices = Json::object();
-    for (size_t k = 0; k < c.devices.size(); ++k) devices[fleet.classes[k].name] = c.devices[k];
-    changes.push_back({{"reason", follow_reason_name(c.reason)},
-                       {"at_s", c.at_s},
-                       {"forecast_per_s", c.forecast_per_s},
-                       {"devices", std::move(devices)},
-                       {"moved_devices", c.moved_devices}});
-  }
-  Json rolling = course_json(r.rolling);
-  rolling["changes"] = std::move(changes);
-  rolling["fallback_windows"] = r.rolling.fallback_windows;
-  return {{"windows", r.windows},
-          {"window_s", options.window_s},
-          {"static", course_json(r.fixed)},
-          {"rolling", std::move(rolling)},
-          {"hindsight", course_json(r.hindsight)},
-          {"bound_device_hours", r.bound_device_hours}};
-}
-
-std::string follow_text(const FollowResult& r) {
-  using Align = TextTable::Align;
-  TextTable table({{"plans"},
-                   {"device-hours", Align::kRight},
-                   {"of static", Align::kRight},
-                   {"in time", Align::kRight},
-                   {"worst model", Align::kRight},
-                   {"changes", Align::kRight}});
-  const auto add = [&](const char* name, const FollowCourse& c, const std::string& changes) {
-    table.add_row({name, fmt::format("{:.4g}", c.device_hours),
-                   fmt::format("{:.1f} %", 100 * c.device_hours / r.fixed.device_hours),
-                   fmt::format("{:.2f} %", 100 * c.total.attainment()),
-                   fmt::format("{:.2f} %", 100 * c.attainment), changes});
-  };
-  add("static", r.fixed, "0");
-  add("rolling", r.rolling, std::to_string(r.rolling.changes.size() - 1));
-  add("hindsight", r.hindsight, "");
-  size_t ups = 0, downs = 0;
-  double moved = 0;
-  for (const auto& c : r.rolling.changes) {
-    ups += c.reason == FollowReason::kUp;
-    downs += c.reason == FollowReason::kDown;
-    moved += c.moved_devices;
-  }
-  auto text =
-      table.to_string() + fmt::format("bound: {:.4g} device-hours for any plans with the fleet's margins\n",
-                                      r.bound_device_hours);
-  text += fmt::format("rolling: {} up, {} down; {:.4g} devices loaded other weights\n", ups, downs, moved);
-  if (r.rolling.fallback_windows > 0)
-    text += fmt::format(
-        "fallback: no plan serves the forecast of {} of {} windows; the plan of greatest rate ran\n",
-        r.rolling.fallback_windows, r.windows);
-  return text;
-}
-
 Result<int> run_fleet_follow(const FollowFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto scheduler, scheduler_flag(o.scheduler));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
@@ -180,13 +111,9 @@ Result<int> run_fleet_follow(const FollowFlags& o, const Invocation& invocation)
   options.simulation.cancel = invocation.cancel;
   options.progress = invocation.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto result, follow_load(fleet, load.arrivals, options));
-  if (invocation.progress) invocation.progress->finish();
-  if (invocation.json) {
-    show_json(invocation, follow_json(fleet, result, options));
-    return kExitDone;
-  }
-  print("{}, seed {}; {} windows of {:.4g} s\n{}", load.text, o.seed, result.windows, options.window_s,
-        follow_text(result));
+  show_result(invocation, follow_json(fleet, result, options.window_s),
+              fmt::format("{}, seed {}; {} windows of {:.4g} s\n{}", load.text, o.seed, result.windows,
+                          options.window_s, follow_text(result)));
   return kExitDone;
 }
 

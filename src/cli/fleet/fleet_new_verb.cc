@@ -1,13 +1,13 @@
 // heddle fleet new: a fleet file for hardware that is not here.
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
-#include "heddle/report/text_table.h"
+#include "heddle/report/fleet_file_text.h"
+#include "heddle/report/fleet_plan_text.h"
 #include "heddle/session/fleet_new.h"
 
 namespace heddle::cli {
@@ -88,42 +88,17 @@ Result<NewFleetSettings> settings_of(const NewFlags& o) {
   return settings;
 }
 
-double sum(const std::vector<double>& times) { return std::accumulate(times.begin(), times.end(), 0.0); }
-
-void show(const NewFlags& o, const Fleet& fleet) {
-  TextTable table({{"model"},
-                   {"blocks", kRight},
-                   {"class"},
-                   {"batch 1", kRight},
-                   {"batch " + std::to_string(o.batches), kRight},
-                   {"SLO", kRight},
-                   {"times"}});
-  for (const auto& m : fleet.models)
-    for (size_t c = 0; c < fleet.classes.size(); ++c) {
-      const auto& whole = m.latency_us[c].front();
-      table.add_row({m.name, std::to_string(m.blocks), fleet.classes[c].name, format_us(sum(whole.front())),
-                     format_us(sum(whole.back())), format_us(m.slo_us),
-                     origin_name(m.times_from[c]->origin)});
-    }
-  print("{}{}{} is written: set weights and prices there; `heddle fleet plan {}` plans it\n",
-        table.to_string(), times_line(fleet), o.cutting.output, o.cutting.output);
-}
-
 Result<int> run_fleet_new(const NewFlags& o, const Invocation& invocation) {
   if (o.cutting.output.empty()) return invalid_input("fleet new needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.cutting.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, settings_of(o));
   HEDDLE_ASSIGN_OR_RETURN(const Fleet fleet, new_fleet(settings, invocation));
   HEDDLE_RETURN_IF_ERROR(write_fleet(o.cutting.output, fleet));
-  if (invocation.progress) invocation.progress->finish();
-  if (!invocation.json) {
-    show(o, fleet);
-    return kExitDone;
-  }
-  Json models = Json::array();
-  for (const auto& m : fleet.models)
-    models.push_back({{"model", m.name}, {"blocks", m.blocks}, {"slo_us", m.slo_us}});
-  show_json(invocation, {{"output", o.cutting.output}, {"models", models}, {"times", times_text(fleet)}});
+  const std::string& path = o.cutting.output;
+  show_result(
+      invocation, {{"output", path}, {"models", fleet_models_json(fleet)}, {"times", times_text(fleet)}},
+      fmt::format("{}{}{} is written: set weights and prices there; `heddle fleet plan {}` plans it\n",
+                  new_fleet_table(fleet, o.batches), times_line(fleet), path, path));
   return kExitDone;
 }
 

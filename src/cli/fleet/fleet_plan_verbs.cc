@@ -1,6 +1,6 @@
 // heddle fleet plan, compare, verify and import.
 
-#include <tuple>
+#include <algorithm>
 
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
@@ -8,8 +8,9 @@
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/estimated_rates.h"
 #include "heddle/fleet/fleet_check.h"
+#include "heddle/fleet/fleet_compare.h"
 #include "heddle/fleet/ppipe_data.h"
-#include "heddle/report/text_table.h"
+#include "heddle/report/fleet_plan_text.h"
 
 namespace heddle::cli {
 namespace {
@@ -34,21 +35,13 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto found, o.traffic.plan(fleet, o.planner, options));
   const FleetPlan& plan = found.plan;
   if (!o.output.empty()) HEDDLE_RETURN_IF_ERROR(write_fleet_plan(o.output, plan, fleet));
-  if (invocation.progress) invocation.progress->finish();
-  if (invocation.json) {
-    auto row = plan_row(fleet, plan);
-    if (!o.output.empty()) row["output"] = o.output;
-    row["models"] = to_json(plan, fleet)["models"];
-    if (o.traffic.given()) row["in_time"] = o.traffic.json(found);
-    show_json(invocation, row);
-    return kExitDone;
-  }
-  print("{}\n{}", pools_text(fleet, plan), summary_text(plan));
-  const auto used = devices_used(fleet, plan);
-  for (size_t c = 0; c < used.size(); ++c)
-    print("{}{} {} of {}", c == 0 ? "devices used: " : ", ", fleet.classes[c].name, used[c],
-          fleet.classes[c].count);
-  print("\n{}{}", o.traffic.text(fleet, found), times_line(fleet));
+  const auto words = o.traffic.goodput();
+  auto row = plan_row(fleet, plan);
+  if (!o.output.empty()) row["output"] = o.output;
+  row["models"] = to_json(plan, fleet)["models"];
+  if (!words.arrivals.empty()) row["in_time"] = goodput_json(found, words);
+  show_result(invocation, row,
+              fleet_plan_text(fleet, plan) + goodput_text(fleet, found, words) + times_line(fleet));
   return kExitDone;
 }
 
@@ -59,59 +52,11 @@ struct CompareFlags {
 
 Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
-  Json rows = Json::array();
-  TextTable table({{"planner"},
-                   {"value", TextTable::Align::kRight},
-                   {"bound", TextTable::Align::kRight},
-                   {"gap", TextTable::Align::kRight},
-                   {"pipelines", TextTable::Align::kRight},
-                   {"devices"},
-                   {"seconds", TextTable::Align::kRight},
-                   {"note", TextTable::Align::kLeft, 50}});
-  std::vector<std::pair<std::string, Result<FleetPlan>>> plans;
-  std::optional<std::pair<double, Proof>> bound;
-  for (const auto& name : split_list(o.planners)) {
-    // The time limit is each planner's.
-    HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
-    auto plan = plan_fleet(fleet, name, options);
-    if (!plan.ok() && plan.error().code() != Code::kInfeasible && plan.error().code() != Code::kUnsupported &&
-        plan.error().code() != Code::kCancelled)
-      return std::move(plan).error();
-    if (plan.ok() && (!bound || (more_is_better(plan->objective) ? plan->bound < bound->first
-                                                                 : plan->bound > bound->first)))
-      bound.emplace(plan->bound, plan->proof);
-    plans.emplace_back(name, std::move(plan));
-  }
-  if (invocation.progress) invocation.progress->finish();
-  bool any = false;
-  for (auto& [name, plan] : plans) {
-    if (!plan.ok()) {
-      rows.push_back({{"planner", name}, {"error", plan.error().to_string()}});
-      table.add_row({name, "", "", "", "", "", "", plan.error().to_string()});
-      continue;
-    }
-    any = true;
-    std::tie(plan->bound, plan->proof) = *bound;  // every plan is held against the best
-    // A solver's bound may be off by its tolerance.
-    if (std::abs(plan->bound - plan->value) <= 1e-5 * std::abs(plan->value)) plan->bound = plan->value;
-    HEDDLE_RETURN_IF_ERROR(check_planned(fleet, *plan));
-    rows.push_back(plan_row(fleet, *plan));
-    size_t pipelines = 0;
-    for (const auto& m : plan->models) pipelines += m.pipelines.size();
-    std::string devices;
-    const auto used = devices_used(fleet, *plan);
-    for (size_t c = 0; c < used.size(); ++c)
-      devices += (c > 0 ? " + " : "") + std::to_string(used[c]) + " " + fleet.classes[c].name;
-    table.add_row({name, value_text(plan->objective, plan->value), value_text(plan->objective, plan->bound),
-                   percent(plan->gap()), std::to_string(pipelines), devices,
-                   fmt::format("{:.3f}", plan->planning_s)});
-  }
-  if (invocation.json) {
-    show_json(invocation, rows);
-  } else {
-    print("{}{}", table.to_string(), any ? fleet_bound_note(fleet) : "");
-  }
-  return any ? kExitDone : kExitNo;
+  HEDDLE_ASSIGN_OR_RETURN(const auto plans, compare_fleet_planners(fleet, split_list(o.planners), [&] {
+                            return o.goal.options(invocation);
+                          }));
+  show_result(invocation, fleet_comparison_shown(fleet, plans));
+  return std::ranges::any_of(plans, [](const auto& p) { return p.plan.ok(); }) ? kExitDone : kExitNo;
 }
 
 Result<int> run_fleet_verify(const std::string& fleet_path, const std::string& plan_path,

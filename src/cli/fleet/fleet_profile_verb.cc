@@ -2,14 +2,12 @@
 // fleet file.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
-#include "heddle/base/units.h"
-#include "heddle/report/text_table.h"
+#include "heddle/report/fleet_file_text.h"
 #include "model/model_flags.h"
 
 namespace heddle::cli {
@@ -40,30 +38,6 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   return settings;
 }
 
-// What the budget has decided, one line for each model.
-std::string precision_text(const FleetPrecision& chosen) {
-  if (chosen.models.empty()) return "all classes compute in f32, the only type that they have\n";
-  const bool all = std::ranges::all_of(chosen.models, &ModelTypeError::allowed);
-  std::string text = fmt::format("all classes compute in {}; the budget\n",
-                                 precision_name(all ? chosen.narrow : Precision::kF32));
-  for (const ModelTypeError& m : chosen.models)
-    text += fmt::format("  {} {} in {}: {:.4g} % of decisions as in f32, mean error {:.2g} of the range\n",
-                        m.allowed ? "allows" : "forbids", m.model, precision_name(chosen.narrow),
-                        100 * m.agreement, m.mean);
-  return text;
-}
-
-Json precision_json(const FleetPrecision& chosen) {
-  Json list = Json::array();
-  for (const ModelTypeError& m : chosen.models)
-    list.push_back({{"model", m.model},
-                    {"type", precision_name(chosen.narrow)},
-                    {"agreement", m.agreement},
-                    {"mean", m.mean},
-                    {"allowed", m.allowed}});
-  return list;
-}
-
 Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocation) {
   if (o.cutting.output.empty()) return invalid_input("fleet profile needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.cutting.output));
@@ -75,41 +49,13 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
   }
   HEDDLE_ASSIGN_OR_RETURN(const Fleet fleet, profile_fleet(settings, invocation));
   HEDDLE_RETURN_IF_ERROR(write_fleet(o.cutting.output, fleet));
-  if (invocation.progress) invocation.progress->finish();
-  if (invocation.json) {
-    Json names = Json::array();
-    for (const auto& m : fleet.models)
-      names.push_back({{"model", m.name}, {"blocks", m.blocks}, {"slo_us", m.slo_us}});
-    Json json = {{"output", o.cutting.output}, {"models", names}};
-    if (chosen) json["budget"] = precision_json(*chosen);
-    show_json(invocation, json);
-    return kExitDone;
-  }
-  TextTable table({{"model"},
-                   {"blocks", TextTable::Align::kRight},
-                   {"class"},
-                   {"batch 1", TextTable::Align::kRight},
-                   {"batch " + std::to_string(o.batches), TextTable::Align::kRight},
-                   {"shares"},
-                   {"SLO", TextTable::Align::kRight}});
-  for (const auto& m : fleet.models)
-    for (size_t c = 0; c < fleet.classes.size(); ++c) {
-      const auto sum = [&](const std::vector<double>& times) {
-        double total = 0;
-        for (const double t : times) total += t;
-        return format_us(total);
-      };
-      // The smallest share at batch 1 beside the whole device.
-      const auto v = m.latency_us[c].size();
-      const auto shares =
-          v < 2 ? "1/1" : "1/" + std::to_string(v) + ": " + sum(m.latency_us[c].back().front());
-      table.add_row({m.name, std::to_string(m.blocks), fleet.classes[c].name, sum(m.latency_us[c][0].front()),
-                     sum(m.latency_us[c][0].back()), shares, format_us(m.slo_us)});
-    }
-  print(
-      "{}{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
-      "`heddle serve` runs its models on the devices that it names\n",
-      table.to_string(), chosen ? precision_text(*chosen) : "", o.cutting.output);
+  Json json = {{"output", o.cutting.output}, {"models", fleet_models_json(fleet)}};
+  if (chosen) json["budget"] = fleet_precision_json(*chosen);
+  show_result(invocation, json,
+              fmt::format("{}{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
+                          "`heddle serve` runs its models on the devices that it names\n",
+                          measured_fleet_table(fleet, o.batches), chosen ? fleet_precision_text(*chosen) : "",
+                          o.cutting.output));
   return kExitDone;
 }
 

@@ -3,18 +3,9 @@
 
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
-#include "heddle/base/json.h"
 
 namespace heddle::cli {
 namespace {
-
-std::string margins_text(const Fleet& fleet, const FleetPlan& plan) {
-  std::string text;
-  for (size_t m = 0; m < fleet.models.size(); ++m)
-    text += fmt::format("{}{} {}", m == 0 ? "" : ", ", fleet.models[m].name,
-                        percent(margin_us(fleet, plan, m) / fleet.models[m].slo_us));
-  return text;
-}
 
 // What the loads of --trace refer to.
 struct Traces {
@@ -90,23 +81,13 @@ Result<GoodputPlan> FleetTrafficFlags::plan(const Fleet& fleet, const std::strin
   return plan_for_goodput(fleet, planner, options);
 }
 
-std::string FleetTrafficFlags::text(const Fleet& fleet, const GoodputPlan& found) const {
-  if (!given()) return "";
-  return fmt::format(
-      "in time: {:.6g} req/s with {} of each model's requests, {}; {:.6g} req/s with the fleet's own "
-      "margins ({} plans simulated)\nmargins: {} of the SLO\n",
-      found.per_s, percent(attainment), words(), found.usual_per_s, found.tried,
-      margins_text(fleet, found.plan));
-}
-
-Json FleetTrafficFlags::json(const GoodputPlan& found) const {
-  return {{"per_s", found.per_s},
-          {"usual_per_s", found.usual_per_s},
-          {"attainment", attainment},
-          {"traffic", traces.empty()       ? traffic.kind
-                      : traces.size() == 1 ? "trace"
-                                           : "traces"},
-          {"tried", found.tried}};
+GoodputWords FleetTrafficFlags::goodput() const {
+  if (!given()) return {};
+  return {.arrivals = words(),
+          .traffic = traces.empty()       ? traffic.kind
+                     : traces.size() == 1 ? "trace"
+                                          : "traces",
+          .attainment = attainment};
 }
 
 }  // namespace heddle::cli

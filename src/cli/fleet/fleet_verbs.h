@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
-#include "heddle/base/json_fwd.h"
+#include "heddle/command/command.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/fleet/goodput_plan.h"
+#include "heddle/report/fleet_load_text.h"
 #include "heddle/session/fleet_profile.h"
 #include "serve/data_plane_flags.h"
 
@@ -65,30 +65,14 @@ struct FleetTrafficFlags {
   int64_t seed = 1;
   void declare(Command& command);
   bool given() const { return !traffic.kind.empty() || !traces.empty(); }
-  std::string words() const;  // "poisson traffic"
   // With margins for the arrivals; if none are given, the planner's plan.
   Result<GoodputPlan> plan(const Fleet& fleet, const std::string& planner,
                            const FleetPlanOptions& planning) const;
-  // What was found: lines, or "" if no arrivals are given; an object.
-  std::string text(const Fleet& fleet, const GoodputPlan& found) const;
-  Json json(const GoodputPlan& found) const;
-};
+  // What was found, for goodput_text() and goodput_json().
+  GoodputWords goodput() const;
 
-// `value_unit` of the objective: "/s", "per hour", "W", "/s".
-const char* value_unit(FleetObjective objective);
-std::string value_text(FleetObjective objective, double value);
-// "times: estimated on L4 and P4, within a factor of 2\n", or "" if the fleet does not say.
-std::string times_line(const Fleet& fleet);
-// What bounds and gaps of the fleet's plans are for, without the sources of times_line().
-inline constexpr const char* kFleetTimes = "the times of the fleet file";
-// bound_note() with the sources: "Bound and gap are for the times of the fleet file (estimated on L4 ..).\n"
-std::string fleet_bound_note(const Fleet& fleet);
-// planner, objective, value, bound, bound_reason, bound_claimed_by, gap, planning_s, verified, devices, times.
-Json plan_row(const Fleet& fleet, const FleetPlan& plan);
-// The pipelines and pools of a plan, one pool a line.
-std::string pools_text(const Fleet& fleet, const FleetPlan& plan);
-// "auto: 2482 req/s, bound 2490 req/s for the times of the fleet file, gap 0.321 %, planned in 12 ms", and the proof on
-// a line of its own.
-std::string summary_text(const FleetPlan& plan);
+ private:
+  std::string words() const;  // "poisson traffic"
+};
 
 }  // namespace heddle::cli

@@ -4,13 +4,8 @@
 #include <filesystem>
 
 #include "fleet_verbs.h"
-#include "heddle/base/gap.h"
-#include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
-#include "heddle/base/terminal.h"
-#include "heddle/base/units.h"
-#include "heddle/fleet/fleet_explain.h"
-#include "heddle/report/text_table.h"
+#include "heddle/report/fleet_plan_text.h"
 #include "model/model_flags.h"
 #include "verbs.h"
 
@@ -34,17 +29,6 @@ constexpr Verb kFleetParts[] = {
     {"import", "make a fleet file from a folder of PPipe's tables", setup_fleet_import},
     {"planners", "list the planners for fleets, with their papers", setup_fleet_planners},
 };
-
-Result<int> run_fleet_planners(const Invocation& invocation) {
-  Json rows = Json::array();
-  TextTable table({{"planner"}, {"what it does"}, {"source"}});
-  for (const auto& p : fleet_planners()) {
-    rows.push_back({{"name", p.name}, {"summary", p.summary}, {"source", p.source}});
-    table.add_row({p.name, p.summary, p.source});
-  }
-  print("{}", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string());
-  return kExitDone;
-}
 
 std::string stem_of_model(const std::string& path) { return std::filesystem::path(path).stem().string(); }
 
@@ -167,85 +151,12 @@ Result<Fleet> FleetChangeFlags::apply(Fleet fleet) const {
   return fleet;
 }
 
-const char* value_unit(FleetObjective objective) {
-  constexpr const char* kUnits[] = {"req/s", "per hour", "W", "req/s"};
-  return kUnits[static_cast<int>(objective)];
+RunFn setup_fleet_planners(Command&) {
+  return [](const Invocation& invocation) -> Result<int> {
+    show_result(invocation, fleet_planners_shown());
+    return kExitDone;
+  };
 }
-
-std::string value_text(FleetObjective objective, double value) {
-  return fmt::format("{:.6g} {}", value, value_unit(objective));
-}
-
-std::string times_line(const Fleet& fleet) {
-  const auto text = times_text(fleet);
-  return text.empty() ? "" : "times: " + text + "\n";
-}
-
-std::string fleet_bound_note(const Fleet& fleet) {
-  const auto sources = times_text(fleet);
-  return bound_note(kFleetTimes + (sources.empty() ? "" : " (" + sources + ")"));
-}
-
-Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
-  Json devices = Json::object();
-  const auto used = devices_used(fleet, plan);
-  for (size_t c = 0; c < used.size(); ++c) devices[fleet.classes[c].name] = used[c];
-  return {{"planner", plan.planner},
-          {"objective", fleet_objective_name(plan.objective)},
-          {"value", plan.value},
-          {"bound", plan.bound},
-          {"bound_reason", plan.proof.reason},
-          {"bound_claimed_by", plan.proof.claimed_by},
-          {"gap", plan.gap()},
-          {"planning_s", plan.planning_s},
-          {"verified", true},
-          {"devices", std::move(devices)},
-          {"times", times_text(fleet)}};
-}
-
-std::string summary_text(const FleetPlan& plan) {
-  return fmt::format("{}: {}, {}, gap {:.3f} %, planned in {:.1f} ms\nbound: {}\n", plan.planner,
-                     painted(Ink::kBold, value_text(plan.objective, plan.value)),
-                     bound_text(value_text(plan.objective, plan.bound), kFleetTimes), 100 * plan.gap(),
-                     1e3 * plan.planning_s, plan.proof.text());
-}
-
-std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {
-  TextTable table({{"model", TextTable::Align::kLeft, 20},
-                   {"pipe", TextTable::Align::kRight},
-                   {"batch", TextTable::Align::kRight},
-                   {"blocks"},
-                   {"pool"},
-                   {"pool /s", TextTable::Align::kRight},
-                   {"pipe /s", TextTable::Align::kRight},
-                   {"latency, limit"},
-                   {"binds"}});
-  const auto explained = explain_fleet_plan(fleet, plan, "", {});
-  if (!explained.ok()) return explained.error().to_string() + "\n";
-  size_t pool = 0, last_model = SIZE_MAX;
-  for (const auto& view : explained->pipelines) {
-    const auto& p = plan.models[view.model].pipelines[view.pipeline];
-    if (last_model != SIZE_MAX && last_model != view.model) table.add_rule();
-    for (size_t k = 0; k < p.partitions.size(); ++k, ++pool) {
-      const auto& q = p.partitions[k];
-      const auto& pv = explained->pools[pool];
-      const auto& dc = fleet.classes[static_cast<size_t>(q.device_class)];
-      auto binds = pv.binds;
-      if (k == 0 && view.deadline_binds) binds += binds.empty() ? "deadline" : ", deadline";
-      table.add_row(
-          {k == 0 && view.pipeline == 0 ? fleet.models[view.model].name : "",
-           k == 0 ? std::to_string(view.pipeline) : "", k == 0 ? std::to_string(p.batch) : "",
-           std::to_string(q.block_from) + ".." + std::to_string(q.block_to - 1),
-           std::to_string(q.count) + " x " + dc.name + (q.share > 1 ? "/" + std::to_string(q.share) : ""),
-           fmt::format("{:.1f}", pv.rate_per_s), k == 0 ? fmt::format("{:.1f}", p.rate_per_s) : "",
-           k == 0 ? format_us(view.latency_us) + ", " + format_us(view.limit_us) : "", binds});
-    }
-    last_model = view.model;
-  }
-  return table.to_string();
-}
-
-RunFn setup_fleet_planners(Command&) { return run_fleet_planners; }
 
 RunFn setup_fleet(Command& command) { return command.subverbs(kFleetParts); }
 

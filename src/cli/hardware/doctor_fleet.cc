@@ -1,30 +1,9 @@
 #include "doctor_fleet.h"
 
-#include <algorithm>
-
-#include "heddle/base/terminal.h"
 #include "heddle/serve/fleet_doctor.h"
-#include "serve/server_target.h"
+#include "heddle/serve/server_target.h"
 
 namespace heddle::cli {
-namespace {
-
-std::string health_text(const FleetHealth& health) {
-  TextTable table({{"check"}, {"state"}, {"detail"}});
-  for (const auto& [check, known] : health.checked) {
-    const bool fails = std::ranges::count(health.findings, check, &FleetFinding::check) > 0;
-    table.add_row({check, fails ? painted(Ink::kRed, "FAILS") : painted(Ink::kGreen, "ok"), known});
-  }
-  std::string text;
-  if (!health.checked.empty()) text += table.to_string();
-  for (const auto& f : health.findings)
-    text += (text.empty() ? "" : "\n") + painted(Ink::kRed, f.check) + ": " + f.where + ": " + f.what +
-            "\n  to do: " + f.todo + "\n";
-  return text;
-}
-
-}  // namespace
-
 void FleetDoctorFlags::declare(Command& command) {
   command.positional("URL", url, "instead, examine the fleet that this server serves, http://HOST:PORT",
                      false);

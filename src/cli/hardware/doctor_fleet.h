@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "heddle/command/command.h"
 
 namespace heddle::cli {
 

@@ -340,31 +340,4 @@ Status check_planner(const std::string& name) {
   return entry.ok() ? Status() : Status(entry.error());
 }
 
-CostCounts count_costs(const Problem& problem) {
-  CostCounts counts;
-  for (const auto device : problem.usable_devices()) {
-    for (size_t i = 0; i < problem.graph->num_ops(); ++i) {
-      const auto cost = problem.costs->at(OpId(i), device);
-      if (cost.us >= kImpossible) continue;
-      ++counts.origins[origin_name(cost.origin)];
-      if (cost.disturbed()) ++counts.disturbed;
-    }
-  }
-  return counts;
-}
-
-std::string value_text(const Problem& problem, double us) {
-  return objective_text(problem.objective, problem.batch, us);
-}
-
-void put_value(Json& row, const Problem& problem, double value_us, double bound_us) {
-  if (problem.objective == Objective::kThroughput) {
-    row["value_per_s"] = value_us > 0 ? kUsPerSecond * problem.batch / value_us : 0;
-    row["bound"] = bound_us > 0 ? Json(kUsPerSecond * problem.batch / bound_us) : Json();
-  } else {
-    row["value_us"] = value_us;
-    row["bound"] = bound_us;
-  }
-}
-
 }  // namespace heddle::cli

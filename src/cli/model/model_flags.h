@@ -6,13 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/command/command.h"
 #include "heddle/session/robust.h"
 #include "heddle/session/session.h"
 
 namespace heddle::cli {
+
+// Headings of --help.
+inline constexpr const char* kModelFlags = "Model";
+inline constexpr const char* kPlanningFlags = "Planning";
+inline constexpr const char* kColdFlags = "Cold start";
 
 // "NAME=1,3,224,224" texts of --shape.
 Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& texts);
@@ -93,17 +98,5 @@ Status check_is_no_fleet(const std::string& path);
 Status check_is_no_cluster(const std::string& path);
 // The same if the file should be a plan or run.
 Status check_is_plan(const std::string& path);
-
-// The cost table's entries on usable devices.
-struct CostCounts {
-  std::map<std::string, int> origins;  // how many are of each
-  int disturbed = 0;                   // Cost::disturbed()
-};
-CostCounts count_costs(const Problem& problem);
-
-// "12.3 ms" or "81.2 /s", by objective.
-std::string value_text(const Problem& problem, double us);
-// Fills value_us (latencies) or value_per_s (throughput) and bound in the same unit.
-void put_value(Json& row, const Problem& problem, double value_us, double bound_us);
 
 }  // namespace heddle::cli

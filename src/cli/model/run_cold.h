@@ -1,7 +1,7 @@
 // heddle run --cold: its flags and its output.
 #pragma once
 
-#include "command.h"
+#include "heddle/command/command.h"
 #include "heddle/session/cold_start.h"
 #include "model_flags.h"
 

@@ -10,6 +10,7 @@
 #include "heddle/graph/generators.h"
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
+#include "heddle/report/model_text.h"
 #include "heddle/session/clusters.h"
 #include "verbs.h"
 
@@ -26,24 +27,12 @@ struct GenerateOptions {
   bool list = false;
 };
 
-// Each device class's time relative to the fastest class, by peak rates.
-Result<std::vector<std::pair<std::string, double>>> class_factors(const std::string& name) {
-  std::vector<std::pair<std::string, double>> factors;
-  if (name.empty()) return factors;
-  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, open_cluster(name));
-  double fastest = 0;
-  for (const auto& d : cluster->devices()) fastest = std::max(fastest, d.peak_flops * d.speed);
-  for (const auto& d : cluster->devices()) {
-    const bool known =
-        std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.first == d.device_class; });
-    // The speed is left out, because given times are divided by it when they are used.
-    if (!known && d.peak_flops > 0) factors.emplace_back(d.device_class, fastest / d.peak_flops);
-  }
-  return factors;
-}
-
 Result<std::shared_ptr<const Graph>> random_graph(const GenerateOptions& o) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto factors, class_factors(o.devices_like));
+  std::vector<std::pair<std::string, double>> factors;
+  if (!o.devices_like.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto cluster, open_cluster(o.devices_like));
+    factors = class_factors(*cluster);
+  }
   if (o.family == "layered") {
     LayeredOptions l = o.layered;
     if (l.deps == 0) l.deps = 2 * l.ops;
@@ -64,23 +53,6 @@ Result<std::shared_ptr<const Graph>> random_graph(const GenerateOptions& o) {
   r.seed = o.seed;
   r.device_class_factors = factors;
   return generate_random_wired(r);
-}
-
-Result<int> list_families(const Invocation& invocation) {
-  Json rows = Json::array();
-  TextTable table({{"family"}, {"what"}, {"source"}});
-  const auto add = [&](const std::string& name, const std::string& what, const std::string& source) {
-    rows.push_back({{"name", name}, {"description", what}, {"source", source}});
-    table.add_row({name, what, source});
-  };
-  add("layered", "layered random DAG: --ops --layers --deps --transfer-share", "HIOS, section V");
-  add("er", "random wired network, Erdos-Renyi modules: --nodes --modules --channels --dependency",
-      "DiviML, section V");
-  add("ws", "the same with Watts-Strogatz modules", "DiviML, section V");
-  add("ba", "the same with Barabasi-Albert modules", "DiviML, section V");
-  for (const auto& entry : zoo_models()) add(entry.name, entry.description, entry.source);
-  show_result(invocation, rows, table.to_string());
-  return kExitDone;
 }
 
 // Writes the graph; returns a summary of it.
@@ -112,7 +84,10 @@ Result<std::string> generate_random(const GenerateOptions& o) {
 }
 
 Result<int> run_generate(const GenerateOptions& o, const Invocation& invocation) {
-  if (o.list) return list_families(invocation);
+  if (o.list) {
+    show_result(invocation, families_shown());
+    return kExitDone;
+  }
   if (o.family.empty()) return invalid_input("generate needs a family; --list names them");
   std::vector<std::string> names = {"layered", "er", "ws", "ba"};
   const bool random = std::ranges::find(names, o.family) != names.end();

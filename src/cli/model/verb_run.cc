@@ -5,15 +5,16 @@
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/report/adaptive_text.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/run_tables.h"
 #include "heddle/report/timeline_view.h"
 #include "heddle/runtime/rank_run.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
+#include "heddle/session/adaptive.h"
 #include "heddle/session/rank_plan.h"
 #include "model_flags.h"
-#include "run_adaptive.h"
 #include "run_cold.h"
 #include "verbs.h"
 
@@ -226,10 +227,15 @@ Result<int> run_adapting(const RunVerbOptions& o, const Invocation& invocation) 
   if (is_plan_path(o.model.spec.path))
     return invalid_input("--adapt makes several plans of a model; " + o.model.spec.path + " is one plan");
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
-  AdaptiveJob job{&o, o.planner, {}};
-  HEDDLE_ASSIGN_OR_RETURN(job.run, run_options(o, invocation));
-  job.run.repeats = o.repeats.value_or(kUsualAdaptiveRequests);
-  return run_adaptive(job, invocation);
+  HEDDLE_ASSIGN_OR_RETURN(auto options, run_options(o, invocation));
+  options.repeats = o.repeats.value_or(kUsualAdaptiveRequests);
+  HEDDLE_ASSIGN_OR_RETURN(auto session, o.open(invocation));
+  if (session.loaded.model == nullptr || session.problem.objective != Objective::kLatency)
+    return invalid_input("--adapt is for a real model and the objective latency");
+  HEDDLE_ASSIGN_OR_RETURN(const auto plans, plans_for_free_cores(session, o.planner, o.search, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(const auto run, run_adaptive(session, plans, options, invocation));
+  show_result(invocation, adaptive_shown(plans, run));
+  return run.right ? kExitDone : kExitNo;
 }
 
 // Called on every rank; only rank 0 reports.

@@ -4,18 +4,15 @@
 #include <algorithm>
 
 #include "heddle/base/file.h"
-#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
-#include "heddle/base/spelling.h"
-#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/op_named.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/moves.h"
+#include "heddle/report/plan_text.h"
 #include "heddle/report/run_file.h"
-#include "heddle/report/timeline_view.h"
 #include "model_flags.h"
 #include "verbs.h"
 
@@ -35,42 +32,8 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   const auto& plan = loaded.plan;
   const auto report = check(plan.problem, plan.plan, plan.predicted, plan.bound.us);
-  const double value = objective_us(plan.problem, plan.predicted);
-  if (invocation.json) {
-    Json findings = Json::array();
-    for (const auto& f : report.findings)
-      findings.push_back({{"kind", violation_name(f.kind)}, {"message", f.message}});
-    Json row = {{"verified", report.ok()},
-                {"planner", plan.planner},
-                {"objective", objective_name(plan.problem.objective)}};
-    put_value(row, plan.problem, value, plan.bound.us);
-    row["findings"] = findings;
-    show_json(invocation, row);
-    return report.ok() ? kExitDone : kExitNo;
-  }
-  if (report.ok()) {
-    print("{}: {}. {} in {}, {}; {} {}, {} ({})\n", o.file, painted(Ink::kGreen, "valid"),
-          counted(plan.problem.graph->num_ops(), "op"), counted(plan.plan.segments.size(), "segment"),
-          counted(plan.plan.steps.size(), "step"), objective_name(plan.problem.objective),
-          value_text(plan.problem, value), bound_text(value_text(plan.problem, plan.bound.us)),
-          plan.bound.proof.text());
-    return kExitDone;
-  }
-  print("{}: {}, {}:\n", o.file, painted(Ink::kRed, "NOT valid"), counted(report.findings.size(), "finding"));
-  for (const auto& f : report.findings) print("  {}: {}\n", violation_name(f.kind), f.message);
-  return kExitNo;
-}
-
-Json move_json(const Problem& problem, const Move& move) {
-  Json row = {{"device", problem.cluster->device(move.device).name}};
-  Json ops = Json::array();
-  for (const OpId op : move.ops) ops.push_back(problem.graph->op(op).name);
-  row["ops"] = ops;
-  if (move.ops_us < kImpossible) row["ops_us"] = move.ops_us;
-  row["origin"] = origin_name(move.origin);
-  if (move.value_us) row["value_us"] = *move.value_us;
-  if (!move.refused.empty()) row["refused"] = move.refused;
-  return row;
+  show_result(invocation, check_json(plan, report), check_text(o.file, plan, report));
+  return report.ok() ? kExitDone : kExitNo;
 }
 
 // Why the op is where it is: the plan's value with the op on each device.
@@ -79,18 +42,8 @@ Result<int> explain_op(const FileOptions& o, const PlanFile& plan, const Invocat
   HEDDLE_ASSIGN_OR_RETURN(const OpId op, op_named(*problem.graph, o.op));
   HEDDLE_ASSIGN_OR_RETURN(const auto moves, moves_of(problem, plan.plan, op));
   Json rows = Json::array();
-  TextTable table({{"device"}, {"time there", kRight}, {objective_name(problem.objective), kRight}, {""}});
-  for (const Move& move : moves) {
-    rows.push_back(move_json(problem, move));
-    const bool runs = move.ops_us < kImpossible;
-    table.add_row({problem.cluster->device(move.device).name,
-                   runs ? format_us(move.ops_us) + " " + origin_name(move.origin) : "-",
-                   move.value_us ? value_text(problem, *move.value_us) : "-",
-                   move.planned ? "as planned" : move.refused});
-  }
-  show_result(invocation, rows,
-              fmt::format("{} on each device, all else as planned\n\n{}", problem.graph->op(op).name,
-                          table.to_string()));
+  for (const Move& move : moves) rows.push_back(move_json(problem, move));
+  show_result(invocation, rows, moves_text(problem, op, moves));
   return kExitDone;
 }
 
@@ -103,15 +56,9 @@ Result<int> explain_device(const FileOptions& o, const PlanFile& plan, const Inv
       best_use(problem, plan.plan, device, Deadline::after_seconds(kExplainSeconds, invocation.cancel)));
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(problem, plan.plan));
   const double now = objective_us(problem, timeline);
-  std::string text = "no segment or op can move to " + o.device + "\n";
-  if (best)
-    text =
-        fmt::format("{}: of all segments and ops, moving {} ({}, {} there) costs least: {} instead of {}\n",
-                    o.device, problem.graph->op(best->ops.front()).name, counted(best->ops.size(), "op"),
-                    format_us(best->ops_us), value_text(problem, *best->value_us), value_text(problem, now));
   Json json = best ? move_json(problem, *best) : Json::object();
   json["planned_us"] = now;
-  show_result(invocation, json, text);
+  show_result(invocation, json, best_use_text(problem, device, best, now));
   return kExitDone;
 }
 
@@ -130,24 +77,11 @@ Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
   return o.strict && idle ? kExitNo : kExitDone;
 }
 
-Result<std::string> render(const PlanOrRun& loaded, const std::string& path) {
-  const auto& plan = loaded.plan;
-  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
-  const auto view = make_timeline_view(plan.problem, plan.plan, timeline, plan.bound, plan.planner,
-                                       loaded.run ? &*loaded.run : nullptr);
-  if (path.ends_with(".svg")) return timeline_svg(view);
-  if (path.ends_with(".json")) return timeline_trace_json(view);
-  if (path.ends_with(".html")) {
-    return timeline_html(view, explain(plan.problem, plan.plan, timeline, plan.bound));
-  }
-  return invalid_input("-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
-}
-
 Result<int> run_report(const FileOptions& o, const Invocation& invocation) {
   if (o.output.empty()) return invalid_input("report needs -o FILE.html, FILE.svg or FILE.json");
   HEDDLE_RETURN_IF_ERROR(check_is_plan(o.file));
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto content, render(loaded, o.output));
+  HEDDLE_ASSIGN_OR_RETURN(const auto content, drawing(loaded, o.output));
   HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, content));
   show_result(
       invocation, {{"output", o.output}, {"bytes", content.size()}},

@@ -1,12 +1,7 @@
 // heddle whatif: the predicted effect of other hardware, planned again for each change.
-#include <fmt/format.h>
-
-#include <cstdlib>
-
 #include "heddle/base/errors.h"
-#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
-#include "heddle/base/units.h"
+#include "heddle/report/plan_text.h"
 #include "heddle/session/hardware_changes.h"
 #include "model_flags.h"
 #include "verbs.h"
@@ -21,14 +16,12 @@ struct WhatifOptions : PlanningFlags {
 
 // "gpu0=2": name and factor.
 Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
-  const auto eq = text.rfind('=');
-  char* end = nullptr;
-  const double factor = eq == std::string::npos ? 0 : std::strtod(text.c_str() + eq + 1, &end);
-  if (!(factor > 0 && factor <= 1e6) || *end != '\0') {
+  auto scale = assignment("--scale", text);
+  if (!scale.ok() || !(scale->second > 0 && scale->second <= 1e6)) {
     return invalid_input("--scale " + text +
                          ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
   }
-  return std::pair(text.substr(0, eq), factor);
+  return scale;
 }
 
 // The change, with its flag in the error.
@@ -52,8 +45,6 @@ Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Proble
   return list;
 }
 
-std::string times_text(double factor) { return fmt::format("{:.3f}x", factor); }
-
 Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
@@ -65,25 +56,7 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
     return invalid_input("whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, replan(session, list, settings, o.planner, o.search, invocation));
-  Json json = Json::array();
-  TextTable table({{"change"},
-                   {objective_name(session.problem.objective), kRight},
-                   {"bound", kRight},
-                   {"gap", kRight},
-                   {"faster by", kRight},
-                   {"at most", kRight}});
-  const double now = rows[0].result.value_us;
-  for (const Replanned& row : rows) {
-    const PlanResult& r = row.result;
-    const double most = r.bound.us > 0 ? now / r.bound.us : 0;
-    Json j = {{"change", row.what}, {"speedup", now / r.value_us}, {"gap", r.gap}, {"planner", r.planner}};
-    if (most > 0) j["speedup_at_most"] = most;
-    put_value(j, row.problem, r.value_us, r.bound.us);
-    json.push_back(std::move(j));
-    table.add_row({row.what, value_text(row.problem, r.value_us), value_text(row.problem, r.bound.us),
-                   percent(r.gap), times_text(now / r.value_us), most > 0 ? times_text(most) : ""});
-  }
-  show_result(invocation, json, table.to_string() + bound_note());
+  show_result(invocation, replanned_json(rows), replanned_text(rows));
   return kExitDone;
 }
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/status.h"
+#include "heddle/command/command.h"
 #include "heddle/fleet/arrivals.h"
 #include "heddle/fleet/simulator.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "command.h"
+#include "heddle/command/command.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/bus.h"
 #include "heddle/serve/fleet_control.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "command.h"
+#include "heddle/command/command.h"
 
 namespace heddle::cli {
 

@@ -1,7 +1,7 @@
 // heddle server status --watch: a served fleet as it goes on.
 #pragma once
 
-#include "command.h"
+#include "heddle/command/command.h"
 #include "heddle/serve/load.h"
 
 namespace heddle::cli {

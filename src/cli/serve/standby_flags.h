@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "command.h"
+#include "heddle/command/command.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/succession.h"

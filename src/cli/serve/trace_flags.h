@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "command.h"
+#include "heddle/command/command.h"
 #include "heddle/serve/tracer.h"
 
 namespace heddle::cli {

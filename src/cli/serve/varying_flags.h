@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "heddle/command/command.h"
 #include "heddle/serve/shape_buckets.h"
 
 namespace heddle::cli {

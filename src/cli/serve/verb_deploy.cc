@@ -1,9 +1,8 @@
 // heddle deploy: a fleet's or a model's plan as the files of an engine that keeps processes running.
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
-#include "heddle/base/terminal.h"
 #include "heddle/deploy/render.h"
-#include "heddle/report/text_table.h"
+#include "heddle/report/deploy_text.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -12,44 +11,6 @@ namespace {
 struct DeployFlags {
   std::string what, plan, settings, on, output, old_folder;
 };
-
-Json workloads_json(const Workloads& w) {
-  Json groups = Json::array(), hosts = Json::array();
-  for (const auto& g : w.groups)
-    groups.push_back({{"name", g.name},
-                      {"class", g.device_class},
-                      {"workers", g.workers},
-                      {"devices", g.devices()},
-                      {"used", g.used}});
-  for (const auto& h : w.hosts)
-    hosts.push_back({{"name", h.name}, {"class", h.host_class}, {"devices", h.devices}});
-  Json out = {{"name", w.name}, {"drain_s", w.drain_s}, {"notes", w.notes}};
-  if (w.is_fleet)
-    out["workers"] = std::move(groups);
-  else
-    out["hosts"] = std::move(hosts);
-  return out;
-}
-
-std::string workloads_text(const Workloads& w) {
-  if (!w.is_fleet) {
-    TextTable table({{"host"}, {"class"}, {"devices"}});
-    for (const auto& h : w.hosts) table.add_row({h.name, h.host_class, join_names(h.devices)});
-    return table.to_string();
-  }
-  TextTable table({{"workload"}, {"class"}, {"processes", kRight}, {"devices", kRight}, {"used", kRight}});
-  table.add_row({w.name, "", "1", "", ""});
-  for (const auto& g : w.groups)
-    table.add_row({g.name, g.device_class, std::to_string(g.workers), std::to_string(g.devices()),
-                   std::to_string(g.used)});
-  return table.to_string();
-}
-
-std::string notes_text(const Workloads& w) {
-  std::string text;
-  for (const auto& note : w.notes) text += note + "\n";
-  return text;
-}
 
 std::string differences_text(const std::vector<FileDifference>& differences) {
   std::string text;
@@ -89,8 +50,7 @@ Result<int> run_deploy(const DeployFlags& o, const Invocation& invocation) {
   } else {
     if (!o.old_folder.empty()) print("{}", differences_text(differences));
     if (!o.output.empty())
-      print("{}{}written to {}: {}\n", workloads_text(workloads), notes_text(workloads), o.output,
-            counted(files.size(), "file"));
+      print("{}written to {}: {}\n", workloads_text(workloads), o.output, counted(files.size(), "file"));
   }
   return kExitDone;
 }

@@ -6,10 +6,8 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
-#include "heddle/report/fleet_view.h"
-#include "heddle/report/text_table.h"
 #include "heddle/serve/load.h"
-#include "server_target.h"
+#include "heddle/serve/server_target.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -51,61 +49,9 @@ Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<M
   return make_arrivals(traffic, rates, o.duration_s, static_cast<uint64_t>(o.seed));
 }
 
-std::string time_text(TimeNs ns) { return format_us(us_from_ns(ns)); }
-
-void print_result(const LoadResult& r, double offered_s) {
-  using Align = TextTable::Align;
-  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 30}};
-  for (const char* title :
-       {"requests", "in time", "late", "dropped", "failed", "p50", "p99", "p99.9", "max", "rows a batch"})
-    columns.push_back({title, Align::kRight});
-  TextTable table(columns);
-  const auto add = [&table](const std::string& name, const RequestCounts& c, const DurationHistogram& latency,
-                            double batch) {
-    table.add_row({name, std::to_string(c.arrivals), percent(c.attainment()), std::to_string(c.late),
-                   std::to_string(c.dropped), std::to_string(c.failed), time_text(latency.percentile(.5)),
-                   time_text(latency.percentile(.99)), time_text(latency.percentile(.999)),
-                   time_text(latency.max()), batch > 0 ? fmt::format("{:.2f}", batch) : ""});
-  };
-  double all_requests = 0, all_batches = 0;
-  for (const auto& m : r.counted.models) {
-    double requests = 0, batches = 0;
-    for (size_t b = 0; b < m.batch_sizes.size(); ++b) {
-      requests += static_cast<double>(m.batch_sizes[b]);
-      batches += static_cast<double>(m.batch_sizes[b]) / static_cast<double>(b + 1);
-    }
-    all_requests += requests;
-    all_batches += batches;
-    add(m.model, m.requests, m.latency, batches > 0 ? requests / batches : 0);
-  }
-  if (r.counted.models.size() > 1) {
-    table.add_rule();
-    add("all", r.counted.total, r.counted.latency, all_batches > 0 ? all_requests / all_batches : 0);
-  }
-  const auto& total = r.counted.total;
-  print(
-      "{}{:.1f} requests/s offered, {:.1f}/s answered in time; 99 % were sent within {} of "
-      "their due time, over {} connections\n",
-      table.to_string(), static_cast<double>(total.arrivals) / offered_s,
-      static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)), r.connections);
-  if (r.resent > 0) print("requests were sent again {}\n", counted(r.resent, "time"));
-  for (const auto& [message, count] : r.errors) print("failed, {} x: {}\n", count, message);
-}
-
-Status write_page(const LoadFlags& o, const LoadTarget& target, const std::vector<ModelUnderLoad>& models,
-                  const LoadResult& r) {
-  Deployment shown;  // the page names models; classes are the server's own affair
-  for (const auto& m : models)
-    shown.models.push_back({m.name, ns_from_us(m.slo_us), m.planned_rate_per_s, {}});
-  FleetSimulationView view;
-  view.title = "load on " + target.host + ":" + std::to_string(target.port);
-  view.traffic = o.trace.empty() ? (o.traffic.kind.empty() ? "poisson" : o.traffic.kind) + " traffic, seed " +
-                                       std::to_string(o.seed)
-                                 : "trace " + o.trace;
-  view.deployment = &shown;
-  view.series = {{"served", {{o.load_factor > 0 ? o.load_factor : 1, r.counted}}}};
-  if (o.attainment > 0) view.wanted_attainment = o.attainment;
-  return write_file_atomic(o.html, fleet_simulation_html(view));
+std::string traffic_text(const LoadFlags& o) {
+  if (!o.trace.empty()) return "trace " + o.trace;
+  return (o.traffic.kind.empty() ? "poisson" : o.traffic.kind) + " traffic, seed " + std::to_string(o.seed);
 }
 
 Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
@@ -134,13 +80,18 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   options.cancel = invocation.cancel;
   options.progress = invocation.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto result, run_load(target, models, arrivals, options));
-  if (!o.html.empty()) HEDDLE_RETURN_IF_ERROR(write_page(o, target, models, result));
+  if (!o.html.empty()) {
+    const LoadPage about = {.traffic = traffic_text(o),
+                            .load_factor = o.load_factor > 0 ? o.load_factor : 1,
+                            .wanted_attainment = o.attainment};
+    HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.html, load_page(target, models, result, about)));
+  }
   if (invocation.json) {
     show_json(invocation, to_json(result));
   } else {
-    print_result(result, arrivals.empty() || !o.trace.empty()
-                             ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)
-                             : o.duration_s);
+    print("{}", load_text(result, arrivals.empty() || !o.trace.empty()
+                                      ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)
+                                      : o.duration_s));
   }
   return result.counted.total.attainment() < o.attainment ? kExitNo : kExitDone;
 }

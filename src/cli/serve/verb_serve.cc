@@ -9,9 +9,7 @@
 #include <thread>
 
 #include "data_plane_flags.h"
-#include "file_watch.h"
 #include "fleet_serve_flags.h"
-#include "followed_files.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
@@ -22,6 +20,7 @@
 #include "heddle/runtime/rank_group.h"
 #include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
+#include "heddle/serve/followed_files.h"
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/machine_fleet.h"

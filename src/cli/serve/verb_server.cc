@@ -5,9 +5,9 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/json_fields.h"
-#include "server_target.h"
+#include "heddle/serve/server_target.h"
+#include "heddle/serve/status_tables.h"
 #include "server_watch.h"
-#include "status_tables.h"
 #include "verbs.h"
 
 namespace heddle::cli {

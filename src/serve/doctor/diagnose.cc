@@ -8,10 +8,11 @@
 
 #include "heddle/base/json_fields.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/fleet_doctor.h"
-#include "heddle/serve/status_fields.h"
+#include "status/status_fields.h"
 
 namespace heddle {
 namespace {
@@ -377,6 +378,20 @@ class Examination {
 
 FleetHealth diagnose(const FleetAnswers& answers, double attainment) {
   return Examination(answers, attainment).all();
+}
+
+std::string health_text(const FleetHealth& health) {
+  TextTable table({{"check"}, {"state"}, {"detail"}});
+  for (const auto& [check, known] : health.checked) {
+    const bool fails = std::ranges::count(health.findings, check, &FleetFinding::check) > 0;
+    table.add_row({check, fails ? painted(Ink::kRed, "FAILS") : painted(Ink::kGreen, "ok"), known});
+  }
+  std::string text;
+  if (!health.checked.empty()) text += table.to_string();
+  for (const auto& f : health.findings)
+    text += (text.empty() ? "" : "\n") + painted(Ink::kRed, f.check) + ": " + f.where + ": " + f.what +
+            "\n  to do: " + f.todo + "\n";
+  return text;
 }
 
 }  // namespace heddle

@@ -53,16 +53,11 @@ int hex(char c) {
 Result<std::string> percent_decode(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    const int high = i + 1 < text.size() ? hex(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex(text[i + 2]) : -1;
-    if (high < 0 || low < 0 || (high == 0 && low == 0))
+    const auto decoded = percent_code(text, i);
+    if (text[i] == '%' && decoded.value_or('\0') == '\0')
       return invalid_input("a malformed percent code in the path");
-    out += static_cast<char>(high * 16 + low);
-    i += 2;
+    out += decoded.value_or(text[i]);
+    i += decoded ? 2 : 0;
   }
   return out;
 }
@@ -122,6 +117,12 @@ std::string lower_case(std::string_view text) {
 }
 
 std::optional<uint64_t> parse_digits(std::string_view text) { return parse_number<uint64_t>(text); }
+
+std::optional<char> percent_code(std::string_view text, size_t at) {
+  if (text.size() < at + 3 || text[at] != '%') return std::nullopt;
+  const int high = hex(text[at + 1]), low = hex(text[at + 2]);
+  return high < 0 || low < 0 ? std::nullopt : std::optional(static_cast<char>(high * 16 + low));
+}
 
 const std::string* HttpHead::header(std::string_view name) const {
   for (const auto& h : headers)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/base/cancel.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
 #include "heddle/cost/cost.h"
 #include "heddle/plan/plan.h"
@@ -35,5 +36,13 @@ Result<std::vector<Move>> moves_of(const Problem& problem, const Plan& plan, OpI
 // one if the deadline comes early, nullopt if no move is valid or all ops are there already. O(V (V + E) log V).
 Result<std::optional<Move>> best_use(const Problem& problem, const Plan& plan, DeviceId device,
                                      const Deadline& deadline = {});
+
+// With the names of device and ops.
+Json move_json(const Problem& problem, const Move& move);
+// A line for each of moves_of().
+std::string moves_text(const Problem& problem, OpId op, const std::vector<Move>& moves);
+// Of best_use(), beside the plan's own value.
+std::string best_use_text(const Problem& problem, DeviceId device, const std::optional<Move>& best,
+                          double planned_us);
 
 }  // namespace heddle

@@ -31,6 +31,8 @@ struct PlanOrRun {
 };
 // Errors name the file.
 Result<PlanOrRun> read_plan_or_run(const std::string& path);
+// The drawing that the ending of `path` names: .html, .svg or .json, a trace.
+Result<std::string> drawing(const PlanOrRun& loaded, const std::string& path);
 Status write_run_file(const std::string& path, const RunFile& file);
 
 }  // namespace heddle

@@ -48,4 +48,7 @@ class TextTable {
   size_t left_out_ = 0;
 };
 
+// For columns of numbers.
+inline constexpr auto kRight = TextTable::Align::kRight;
+
 }  // namespace heddle

@@ -59,5 +59,7 @@ struct FleetAnswers {
 FleetHealth diagnose(const FleetAnswers& answers, double attainment);
 
 Json to_json(const FleetHealth& health);
+// A table of the checks, then each finding and what to do.
+std::string health_text(const FleetHealth& health);
 
 }  // namespace heddle

@@ -62,6 +62,8 @@ std::string http_response_head(const HttpResponse& response, bool keep_alive);
 std::string lower_case(std::string_view text);  // of ASCII's letters
 // Digits and nothing else; nullopt: something else, or too many of them.
 std::optional<uint64_t> parse_digits(std::string_view text);
+// The character of the code "%XX" at `at`; nullopt: none begins there.
+std::optional<char> percent_code(std::string_view text, size_t at);
 
 // Are they equal? Takes as long whatever of them is.
 bool same_secret(std::string_view given, std::string_view wanted);

@@ -106,6 +106,16 @@ struct LoadResult {
 Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
                             std::span<const Arrival> arrivals, const LoadOptions& options);
 
+// A table of the models, then what was offered in `offered_s` and what went wrong.
+std::string load_text(const LoadResult& result, double offered_s);
+struct LoadPage {
+  std::string traffic;           // in words
+  double load_factor = 1;        // of the planned rates
+  double wanted_attainment = 0;  // 0: the usual one
+};
+// A page with the load over time (fleet_simulation_html()).
+std::string load_page(const LoadTarget& target, std::span<const ModelUnderLoad> models,
+                      const LoadResult& result, const LoadPage& about);
 // statuses, errors, mismatched, lateness and what simulation_json() gives.
 Json to_json(const LoadResult& result);
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "heddle/base/control.h"
 #include "heddle/base/status.h"
 
 namespace heddle {
@@ -43,5 +45,23 @@ ServiceSimulationResult simulate_service(const ServiceSimulationOptions& options
 inline constexpr double kSimulatedFaults_s = 8;
 inline constexpr double kSimulatedRecovery_s = 10;
 inline constexpr double kSimulatedAttainment = .95;
+
+struct FailedSeed {
+  uint64_t seed = 0;
+  std::string why;
+};
+
+struct SimulatedSeeds {
+  int64_t seeds = 0;  // the one that failed included
+  double simulated_s = 0, seconds = 0;
+  uint64_t requests = 0, faults = 0, plan_changes = 0;
+  std::optional<FailedSeed> failed;
+};
+
+// In processes of their own: a seed that crashes one has failed, too. Errors: kCancelled.
+Result<SimulatedSeeds> simulate_seeds(int64_t first, int64_t seeds, const Control& control);
+
+// What happens in a seed, line by line, in a process of its own.
+void trace_seed(uint64_t seed, const std::function<void(int64_t now_ns, const std::string& line)>& trace);
 
 }  // namespace heddle

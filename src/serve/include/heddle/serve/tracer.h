@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,11 @@ struct TracerOptions {
   double timeout_s = 3;       // of one export
   double retry_s = .5;        // before the first of three further attempts, each after twice the time
 };
+
+// For the collector at this address, "http://HOST:4318", or the one that OpenTelemetry's variables name, with what they
+// say beside; nullopt: neither names one. Errors, with `origin` of the address before them: a malformed address or
+// variable.
+Result<std::optional<TracerOptions>> tracer_settings(const std::string& collector, const char* origin);
 
 struct TracerCounters {
   uint64_t exported = 0, dropped = 0, failed = 0;  // requests: sent; too many waited; refused or not answered

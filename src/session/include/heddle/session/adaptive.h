@@ -46,4 +46,15 @@ class AdaptivePlan {
   PlanSwitch switch_;
 };
 
+struct AdaptiveRun {
+  std::vector<double> us;                  // of each request
+  std::vector<std::vector<double>> us_of;  // [plan]
+  uint64_t switches = 0;
+  bool verified = false;  // the outputs of every plan were compared with the unsplit model's
+  bool right = true;      // and are equal
+};
+// `options.repeats` requests, one after the other; fewer, but at least one, after a cancellation.
+Result<AdaptiveRun> run_adaptive(const Session& session, const std::vector<PreparedPlan>& plans,
+                                 const RunOptions& options, const Control& control);
+
 }  // namespace heddle

@@ -151,6 +151,10 @@ Result<const PlannerEntry*> planner_named(const std::string& name);
 Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
                              const Control& control);
 
+// The plan of the file's own stages (IOS's form), on devices that run as many segments at once as the stages need. The
+// session's problem must have the file's ops. `path` is for errors: those of plan_of_ios_stages().
+Result<PlanResult> plan_as_scheduled(Session& session, const std::string& path);
+
 // A result as the file that `heddle verify`, `explain` and `run` read.
 PlanFile plan_file(const Problem& problem, const PlanResult& result, uint64_t seed);
 
