@@ -40,6 +40,7 @@ struct DeploySettings {
   double wait_s = 600;      // for workers, when the server starts
   std::optional<bool> tls;  // default: yes; Ray: no
   bool tokens = true;
+  int64_t standbys = 0;  // servers beside the one that leads; they share their state on `bus`
   int64_t server_cpus = 2;
   std::string server_memory = "4Gi";
   std::string
