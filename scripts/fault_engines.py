@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,12 +18,13 @@ FLEET = two_parts("four-hosts", devices=6, run_us=60000, cut_bytes=50000)
 CLASS_OF = {1: "front", 2: "front", 3: "back", 4: "back"}  # by host, each with three devices
 SERVERS, BUS, CLIENT = (5, 6), 7, 8  # the bus's host has Slurm's controller and Ray's head, too
 PORT = 8000
+OWN_FOLDER = str(Path(tempfile.gettempdir(), "ray"))  # of Ray, on each host
 
 
 class Engine:
     """Starts the fleet's processes from one plan file, and starts again what failed."""
 
-    restarts = True  # by itself; else start() does
+    spared = ""  # the process of a host that is not killed with it
 
     def __init__(self, heddle: str, hosts: Hosts) -> None:
         self.heddle, self.hosts, self.folder = heddle, hosts, hosts.folder
@@ -61,7 +63,7 @@ class Engine:
 
     def kill(self, what: str, host: int) -> None:
         words = {"bus": ["nats-server"], "server": [self.heddle, "serve"], "host": []}[what]
-        self.hosts.kill(host, *words)
+        self.hosts.kill(host, *words, spare=self.spared)
 
     def begin(self) -> None:
         raise NotImplementedError
@@ -103,8 +105,6 @@ class Engine:
 class Direct(Engine):
     """This program starts the processes, and again what it has killed."""
 
-    restarts = False
-
     def begin(self) -> None:
         self.start("bus", BUS)
         for host in CLASS_OF:
@@ -129,6 +129,10 @@ class Direct(Engine):
 
 class Slurm(Engine):
     """One slurmd on each host; the fleet is a job of them."""
+
+    # It reports the end of a worker to srun. Without it Slurm waits for the node until SlurmdTimeout, and then queues
+    # the whole job again.
+    spared = "slurmstepd"
 
     def begin(self) -> None:
         self.start("bus", BUS)
@@ -155,7 +159,7 @@ class Slurm(Engine):
         self.environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
         files = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
         munge = [f"--{what}={self.folder}/munge/{file}" for what, file in files.items()]
-        self.running["munged"] = subprocess.Popen(["munged", "--foreground", "--force", *munge], stderr=subprocess.DEVNULL)
+        self.running["munged"] = self.hosts.start(BUS, "munged.log", "munged", "--foreground", "--force", *munge)
         wait_until((self.folder / "munge" / "socket").exists, "munged")
         self.running["slurmctld"] = self.hosts.start(BUS, "slurmctld.log", "slurmctld", "-D", env=self.environment)
         for host in nodes:
@@ -170,7 +174,11 @@ class Slurm(Engine):
         child = self.hosts.start(
             BUS, "commands.log", *command, env=self.environment, stdout=subprocess.PIPE, cwd=cwd or self.folder
         )
-        return child.communicate(timeout=60)[0].decode()
+        try:
+            return child.communicate(timeout=20)[0].decode()
+        except subprocess.TimeoutExpired:
+            child.kill()
+            return ""
 
     def start(self, what: str, host: int) -> None:
         super().start(what, host)
@@ -182,7 +190,6 @@ class Slurm(Engine):
     def end(self) -> None:
         self.ask("scancel", self.job)
         super().end()
-        self.running["munged"].terminate()
 
 
 class Ray(Engine):
@@ -196,25 +203,37 @@ class Ray(Engine):
         checks = {f"RAY_health_check_{name}": value for name, value in self.health.items()}
         self.environment = {**os.environ, **checks, "RAY_ADDRESS": f"{address(BUS)}:6379", "RAY_DEDUP_LOGS": "0"}
         self.start_node(BUS, "--head", "--port=6379", "--num-cpus=0", "--include-dashboard=false")
-        wait_until(lambda: bool(self.hosts.processes(BUS, "--raylet_name")) or self.listens(), "Ray's head")
-        for host in (*CLASS_OF, *SERVERS):
+        wait_until(lambda: self.has_started(BUS), "Ray's head")
+        for host in (*CLASS_OF, *SERVERS):  # one by one, for a busy machine takes long for each
             self.start("host", host)
+            wait_until(lambda host=host: self.tend() or self.has_started(host), f"Ray's node {name_of(host)}", 240)
         out = self.deploy("ray")
         self.running["driver"] = self.hosts.start(
-            BUS, "driver.log", sys.executable, str(out / "start.py"), env=self.environment, own_folder="/tmp/ray"
+            BUS, "driver.log", sys.executable, str(out / "start.py"), env=self.environment, own_folder=OWN_FOLDER
         )
 
-    def listens(self) -> bool:
-        log = self.folder / f"ray{BUS}.log"
+    def has_started(self, host: int) -> bool:
+        log = self.folder / f"ray{host}.log"
         return log.exists() and "Ray runtime started" in log.read_text(errors="replace")
+
+    def tend(self) -> None:
+        """A node that Ray has given up, because it took too long to start, is started again."""
+        for host in (*CLASS_OF, *SERVERS):
+            node = self.running.get(f"ray{host}")
+            if node is not None and node.poll() is not None:
+                self.start("host", host)
+
+    def is_whole(self) -> bool:
+        self.tend()
+        return super().is_whole()
 
     def start(self, what: str, host: int) -> None:
         super().start(what, host)
         if what != "host":
             return
-        resources = {f"heddle_{CLASS_OF[host]}": 3} if host in CLASS_OF else {}
+        resources = {f"heddle_{CLASS_OF[host]}": 3} if host in CLASS_OF else {"heddle_head": 1}
         self.start_node(
-            host, f"--address={address(BUS)}:6379", f"--num-cpus={3 if resources else 2}",
+            host, f"--address={address(BUS)}:6379", f"--num-cpus={3 if host in CLASS_OF else 2}",
             f"--resources={json.dumps(resources)}",
         )  # fmt: skip
 
@@ -224,7 +243,7 @@ class Ray(Engine):
         self.running[f"ray{host}"] = self.hosts.start(
             host, f"ray{host}.log", ray, "start", f"--node-ip-address={address(host)}", "--block",
             "--disable-usage-stats", "--object-store-memory=80000000", *options, env=environment,
-            own_folder="/tmp/ray",
+            own_folder=OWN_FOLDER,
         )  # fmt: skip
 
     def end(self) -> None:

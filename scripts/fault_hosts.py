@@ -35,10 +35,8 @@ class Hosts:
         self.ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
         self.ip("-n", self.switch, "link", "set", "bridge", "up")
         known = "127.0.0.1 localhost\n" + "".join(f"{address(h)} {name_of(h)}\n" for h in self.names)
+        (self.folder / "hosts").write_text(known)
         for host, name in self.names.items():
-            # `ip netns exec` puts it in place of /etc/hosts.
-            Path("/etc/netns", name).mkdir(parents=True)
-            Path("/etc/netns", name, "hosts").write_text(known)
             self.ip("netns", "add", name)
             port = f"port{host}"
             self.ip("link", "add", "eth", "netns", name, "type", "veth", "peer", "name", port, "netns", self.switch)
@@ -52,13 +50,15 @@ class Hosts:
 
     def start(self, host: int, log: str, *command: str, own_folder: str = "", **options) -> subprocess.Popen:
         """A process of a host. `own_folder`: a folder of the machine that is another one on each host."""
-        shell = 'hostname "$0"; exec "$@"'
+        shell = f'mount --bind {self.folder}/hosts /etc/hosts && hostname "$0" && exec "$@"'
         if own_folder:
             there = self.folder / f"{Path(own_folder).name}-{name_of(host)}"
             there.mkdir(exist_ok=True)
             Path(own_folder).mkdir(exist_ok=True)
             shell = f"mount --bind {there} {own_folder} && " + shell
-        inside = ["ip", "netns", "exec", self.names[host], "unshare", "--uts", "sh", "-c", shell, name_of(host)]
+        # Not by `ip netns exec`, which hides the machine's control groups.
+        space = ["nsenter", f"--net=/run/netns/{self.names[host]}", "unshare", "--uts", "--mount"]
+        inside = [*space, "sh", "-c", shell, name_of(host)]
         with open(self.folder / log, "ab") as to:
             options = {"stdout": to, "stderr": to, **options}
             return subprocess.Popen([*inside, *command], **options)
@@ -76,13 +76,14 @@ class Hosts:
                 found.append(pid)
         return found
 
-    def kill(self, host: int, *words: str) -> None:
-        """SIGKILL for the host's processes with these words; without words for all, as if it lost its power."""
+    def kill(self, host: int, *words: str, spare: str = "") -> None:
+        """SIGKILL for the host's processes with these words; without words for all but those named `spare`."""
         for _ in range(3):  # a process may have begun another one in between
             for pid in self.processes(host, *words):
                 try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
+                    if not spare or spare not in Path(f"/proc/{pid}/comm").read_text():
+                        os.kill(pid, signal.SIGKILL)
+                except (ProcessLookupError, FileNotFoundError):
                     pass
 
     def caller(self, host: int) -> ThreadPoolExecutor:
@@ -100,6 +101,4 @@ class Hosts:
         for host, name in self.names.items():
             self.kill(host)
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
-            (Path("/etc/netns", name) / "hosts").unlink(missing_ok=True)
-            Path("/etc/netns", name).rmdir()
         subprocess.run(["ip", "netns", "del", self.switch], capture_output=True)

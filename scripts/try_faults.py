@@ -125,7 +125,8 @@ def report(engine: Engine, faults: str, runs: int, load: float) -> None:
         parts[2].append(share(course, back, LOAD_S - 1))
     median = f"{statistics.median(times):.1f} s ({min(times):.1f} to {max(times):.1f})" if times else "-"
     shares = ", ".join(percent(p) for p in parts)
-    print(f"| {faults} | {len(times)} | {median} | {requests} | {failed} | {dropped} | {resent} | {shares} |", flush=True)
+    row = [faults, len(times), median, requests, failed, dropped, resent, shares]
+    print(f"| {' | '.join(map(str, row))} |", flush=True)
     for reason, count in reasons.most_common():
         print(f"{faults}: {count} x {reason}", file=sys.stderr, flush=True)
 

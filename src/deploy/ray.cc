@@ -68,6 +68,7 @@ Result<DeployFiles> ray_files(const Workloads& workloads) {
                          {"server",
                           {{"cpus", s.server_cpus},
                            {"servers", 1 + s.standbys},
+                           {"resource", s.server_constraint.empty() ? "" : "heddle_" + s.server_constraint},
                            {"command", template_words(server_command(w, p))}}},
                          {"workers", std::move(workers)}};
   DeployFiles out = w.files;

@@ -205,7 +205,7 @@ class Slurm {
 
   std::string fleet_batch() const {
     const auto servers = std::to_string(1 + s_.standbys);
-    std::string out = header("fleet") + line("--no-kill") + limits("") + line("--ntasks=" + servers);
+    std::string out = header("fleet") + limits("") + line("--ntasks=" + servers);
     if (s_.standbys > 0) out += line("--nodes=" + servers) + line("--ntasks-per-node=1");
     out += line("--cpus-per-task=" + std::to_string(s_.server_cpus));
     if (!s_.server_constraint.empty()) out += line("--constraint=" + s_.server_constraint);

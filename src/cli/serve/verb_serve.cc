@@ -18,7 +18,6 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/report/text_table.h"
 #include "heddle/runtime/rank_group.h"
 #include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
@@ -32,6 +31,7 @@
 #include "log_flags.h"
 #include "model/model_flags.h"
 #include "standby_flags.h"
+#include "status_tables.h"
 #include "trace_flags.h"
 #include "varying_flags.h"
 #include "verbs.h"
@@ -242,37 +242,6 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   }
   if (!first.saved.empty()) return FleetControl::resume(service, first.saved, options);
   return FleetControl::create(service, fleet, first.plan, options);
-}
-
-std::string pools_table(const Json& status) {
-  using Align = TextTable::Align;
-  const bool buckets = std::ranges::any_of(
-      status["pools"], [](const Json& p) { return !p["bucket"].get<std::string>().empty(); });
-  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 40}, {"SLO", Align::kRight}};
-  if (buckets) columns.push_back({"bucket"});
-  columns.push_back({"pipeline", Align::kRight});
-  columns.push_back({"batch", Align::kRight});
-  columns.push_back({"pool"});
-  columns.push_back({"planned", Align::kRight});
-  TextTable table(columns);
-  for (const auto& m : status["models"]) {
-    bool first = true;
-    for (const auto& p : status["pools"]) {
-      if (p["model"] != m["name"]) continue;
-      const int share = p["share"];
-      std::vector<std::string> row = {first ? m["name"].get<std::string>() : "",
-                                      first ? format_us(m["slo_us"]) : ""};
-      if (buckets) row.push_back(p["bucket"].get<std::string>());
-      row.insert(row.end(),
-                 {std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
-                  std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
-                      (share > 1 ? "/" + std::to_string(share) : ""),
-                  first ? format_requests(m["rate_per_s"].get<double>()) : ""});
-      table.add_row(std::move(row));
-      first = false;
-    }
-  }
-  return table.to_string();
 }
 
 void announce(const InferService& service, const ServeFlags& o, int port, int grpc_port,

@@ -80,6 +80,7 @@ class Deployment:
     wait_s: float
     servers: int
     server_cpus: int
+    server_resource: str
     server_command: list[str]
     groups: list[WorkerGroup]
     files: dict[str, bytes]
@@ -102,6 +103,7 @@ class Deployment:
                 wait_s=document["wait_s"],
                 servers=document["server"]["servers"],
                 server_cpus=document["server"]["cpus"],
+                server_resource=document["server"]["resource"],
                 server_command=document["server"]["command"],
                 groups=[WorkerGroup(**group) for group in document["workers"]],
                 files=files,
@@ -121,7 +123,10 @@ class Deployment:
     @property
     def server_bundle(self) -> dict[str, float]:
         """What one server takes of a Ray node."""
-        return {"CPU": float(self.server_cpus)}
+        bundle = {"CPU": float(self.server_cpus)}
+        if self.server_resource:
+            bundle[self.server_resource] = 1.0
+        return bundle
 
 
 def _secret(path: pathlib.Path) -> bytes:

@@ -48,7 +48,8 @@ struct DeploySettings {
   // Kubernetes
   std::string namespace_name = "default", models_claim, nats_image = "nats:2.10", priority_class;
   // Slurm
-  std::string partition, account, time = "24:00:00", server_constraint;
+  std::string partition, account, time = "24:00:00";
+  std::string server_constraint;  // feature of the servers' nodes; on Ray: their resource is heddle_ and this
   std::map<std::string, ClassSettings> classes;
 };
 
