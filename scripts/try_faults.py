@@ -26,6 +26,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -148,6 +149,7 @@ def main() -> None:
     if os.geteuid() != 0 or not all(map(shutil.which, needed)):
         print(f"try_faults: needs root, {', '.join(needed)}; skipped", file=sys.stderr)
         sys.exit(77)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the hosts go with the script
     columns = ["fault", "runs", "back in time after, median (range)", "requests", "failed", "dropped", "sent again"]
     print(f"| {' | '.join(columns)} | in time before, until, after |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
