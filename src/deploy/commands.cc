@@ -51,6 +51,7 @@ std::vector<std::string> server_command(const Workloads& w, const Places& places
     add(command, {"--worker-port", std::to_string(s.worker_port), "--worker-host", places.bind});
   else
     add(command, {"--bus", places.bus, "--bucket", w.name});
+  if (s.standbys > 0) add(command, {"--state", places.bus});
   add(command, {"--wait", seconds_text(s.wait_s)});
   if (s.tokens) add(command, {"--worker-token-file", in_folder(places.secrets, kWorkerToken)});
   if (has_tls(w)) add(command, {"--worker-ca", in_folder(places.secrets, "ca.crt")});
@@ -76,6 +77,12 @@ std::vector<std::string> worker_command(const Workloads& w, const WorkerGroup& g
   if (has_tls(w)) add(command, {"--ca", in_folder(places.secrets, "ca.crt")});
   if (s.tokens) add(command, {"--token-file", in_folder(places.secrets, kWorkerToken)});
   return command;
+}
+
+std::string over_hosts(const Workloads& w, const char* engine) {
+  return "the plan runs on " + std::to_string(w.hosts.size()) +
+         " hosts by MPI: all ranks start at once, on hosts that the plan chose, and end together. " + engine +
+         " starts and restarts each process by itself; use --on slurm, or serve a fleet";
 }
 
 }  // namespace heddle

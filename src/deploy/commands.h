@@ -44,6 +44,9 @@ std::string command_lines(const std::vector<std::string>& words,
                           std::string (*written)(std::string_view word));
 std::string shell_command(const std::vector<std::string>& words);
 
+// Why an engine refuses a plan over several hosts.
+std::string over_hosts(const Workloads& workloads, const char* engine);
+
 // Makes tokens, a certificate authority and a certificate for these names, once; more names as arguments.
 std::string secrets_script(const Workloads& workloads, const std::vector<std::string>& names);
 

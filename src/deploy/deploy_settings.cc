@@ -85,6 +85,7 @@ Result<DeploySettings> settings_from(const JsonCursor& at) {
       .optional("wait_s", s.wait_s, 1., 86400.)
       .optional("tls", tls)
       .optional("tokens", s.tokens)
+      .optional("standbys", s.standbys, 0, 8)
       .optional("server_cpus", s.server_cpus, 1, 4096)
       .optional("server_memory", word_into(s.server_memory))
       .optional("bus", word_into(s.bus))
@@ -107,6 +108,9 @@ Result<DeploySettings> settings_from(const JsonCursor& at) {
   if (!s.bus.empty() && s.bus != "nats" && !s.bus.starts_with("nats://"))
     return invalid_input("bus " + quote_text(s.bus) + ": expected nats or nats://HOST:PORT")
         .with_context("$.bus");
+  if (s.standbys > 0 && s.bus.empty())
+    return invalid_input("servers that stand by share their state on a bus; add bus: nats://HOST:PORT")
+        .with_context("$.standbys");
   return s;
 }
 

@@ -188,7 +188,8 @@ class Kubernetes {
     // The server listens once it has its workers and has tried the plan on them.
     constexpr int kStartPeriod_s = 5;
     constexpr double kLoading_s = 300;
-    c["startupProbe"] = health("/v2/health/ready", kStartPeriod_s,
+    // One of several servers is ready, the others are alive.
+    c["startupProbe"] = health(s_.standbys > 0 ? "/v2/health/live" : "/v2/health/ready", kStartPeriod_s,
                                static_cast<int64_t>(std::ceil((s_.wait_s + kLoading_s) / kStartPeriod_s)));
     c["livenessProbe"] = health("/v2/health/live", 10, 3);
     c["readinessProbe"] = health("/v2/health/ready", 2, 1);
@@ -198,7 +199,7 @@ class Kubernetes {
     Json template_ = pod("server", std::move(c), "server", select);
     template_["spec"]["terminationGracePeriodSeconds"] = kEndpointDelay_s + termination_s();
     // A second server would take the workers from the first, so an update ends the old one before.
-    Json spec = {{"replicas", 1},
+    Json spec = {{"replicas", 1 + (w_.is_fleet ? s_.standbys : 0)},
                  {"progressDeadlineSeconds", static_cast<int64_t>(s_.wait_s + 2 * kLoading_s)},
                  {"strategy", {{"type", "Recreate"}}},
                  {"selector", {{"matchLabels", labels("server")}}},
@@ -305,10 +306,7 @@ class Kubernetes {
 }  // namespace
 
 Result<DeployFiles> kubernetes_files(const Workloads& workloads) {
-  if (workloads.hosts.size() > 1)
-    return unsupported("the plan runs on " + std::to_string(workloads.hosts.size()) +
-                       " hosts by MPI, which Kubernetes does not start by itself; use --on slurm, or "
-                       "serve a fleet");
+  if (workloads.hosts.size() > 1) return unsupported(over_hosts(workloads, "Kubernetes"));
   int64_t bytes = 0;
   for (const auto& [path, text] : workloads.files) bytes += static_cast<int64_t>(text.size());
   if (bytes > kMostConfigBytes)

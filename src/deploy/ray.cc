@@ -20,6 +20,7 @@ Json template_words(const std::vector<std::string>& words) {
 
 Result<DeployFiles> ray_files(const Workloads& workloads) {
   const auto& s = workloads.settings;
+  if (workloads.hosts.size() > 1) return unsupported(over_hosts(workloads, "Ray"));
   if (!workloads.is_fleet)
     return unsupported(
         "Ray runs the workers of a fleet; serve a plan of one model by --on systemd, "
@@ -55,18 +56,21 @@ Result<DeployFiles> ray_files(const Workloads& workloads) {
                        {"command", template_words(worker_command(w, g, p))}});
   Json files = Json::array();
   for (const auto& [name, text] : w.files) files.push_back(name);
-  const Json document = {
-      {"format", "heddle-ray"},
-      {"version", 1},
-      {"name", w.name},
-      {"program", s.program.empty() ? "heddle" : s.program},
-      {"drain_s", w.drain_s},
-      {"wait_s", s.wait_s},
-      {"port", s.port},
-      {"files", std::move(files)},
-      {"secrets", secret_files(w)},
-      {"server", {{"cpus", s.server_cpus}, {"command", template_words(server_command(w, p))}}},
-      {"workers", std::move(workers)}};
+  const Json document = {{"format", "heddle-ray"},
+                         {"version", 1},
+                         {"name", w.name},
+                         {"program", s.program.empty() ? "heddle" : s.program},
+                         {"drain_s", w.drain_s},
+                         {"wait_s", s.wait_s},
+                         {"port", s.port},
+                         {"files", std::move(files)},
+                         {"secrets", secret_files(w)},
+                         {"server",
+                          {{"cpus", s.server_cpus},
+                           {"servers", 1 + s.standbys},
+                           {"resource", s.server_constraint.empty() ? "" : "heddle_" + s.server_constraint},
+                           {"command", template_words(server_command(w, p))}}},
+                         {"workers", std::move(workers)}};
   DeployFiles out = w.files;
   out["deployment.json"] = json_text(document, 1) + "\n";
   out["start.py"] =

@@ -58,7 +58,7 @@ class Slurm {
     for (const auto& g : w_.groups) {
       Places p = places();
       p.server = variable("$HEDDLE_SERVER");
-      p.worker_name = suffix(g) + "-" + variable("$SLURM_JOB_ID-$SLURM_PROCID");
+      p.worker_name = suffix(g) + "-" + variable("$SLURM_JOB_ID-$HEDDLE_NUMBER");
       p.advertise = variable("$(hostname)");
       out[worker_script(g)] = kept_running("A worker of " + replaced_all(g.device_class, "\n", " "),
                                            shell_command(worker_command(w_, g, p)));
@@ -152,7 +152,7 @@ class Slurm {
     if (!c.gres.empty())
       out += line("--nodes=" + count) + line("--ntasks-per-node=1") +
              line("--gres=" + c.gres + ":" + std::to_string(c.per_worker));
-    out += line("--cpus-per-task=" + std::to_string(c.cpus > 0 ? c.cpus : g.is_gpu ? 2 : c.per_worker));
+    out += line("--cpus-per-task=" + std::to_string(cpus_of(g)));
     if (!c.memory.empty()) out += line("--mem=" + slurm_memory(c.memory));
     if (!c.constraint.empty()) out += line("--constraint=" + c.constraint);
     std::string hosts;
@@ -178,26 +178,64 @@ class Slurm {
            groups + " hostname | sort -u)\n";
   }
 
+  // Keeps a job step of one task running, also when it ends with its node.
+  static constexpr const char* kKeep =
+      "keep() {  # NUMBER SCRIPT OPTIONS...\n"
+      "  export HEDDLE_NUMBER=$1\n"
+      "  step=\n"
+      "  stopping=\n"
+      "  trap '' TERM INT\n"
+      "  trap 'stopping=1; [ -z \"$step\" ] || kill -USR1 \"$step\"' USR1\n"
+      "  while [ -z \"$stopping\" ]; do\n"
+      "    srun --nodes=1 --ntasks=1 --exact \"${@:3}\" \"./$2\" &\n"
+      "    step=$!\n"
+      "    status=0\n"
+      "    while kill -0 \"$step\" 2>/dev/null; do wait \"$step\"; status=$?; done\n"
+      "    if [ \"$status\" -eq 2 ]; then return 2; fi  # bad flags or files\n"
+      "    if [ -z \"$stopping\" ]; then sleep 1; fi\n"
+      "  done\n"
+      "}\n";
+
+  std::string step_options(size_t group, int64_t cpus) const {
+    return " --het-group=" + std::to_string(group) + " --cpus-per-task=" + std::to_string(cpus);
+  }
+  static int64_t cpus_of(const WorkerGroup& g) {
+    return g.settings.cpus > 0 ? g.settings.cpus : g.is_gpu ? 2 : g.settings.per_worker;
+  }
+
   std::string fleet_batch() const {
-    std::string out = header("fleet") + limits("") + line("--ntasks=1") +
-                      line("--cpus-per-task=" + std::to_string(s_.server_cpus));
+    const auto servers = std::to_string(1 + s_.standbys);
+    std::string out = header("fleet") + limits("") + line("--ntasks=" + servers);
+    if (s_.standbys > 0) out += line("--nodes=" + servers) + line("--ntasks-per-node=1");
+    out += line("--cpus-per-task=" + std::to_string(s_.server_cpus));
     if (!s_.server_constraint.empty()) out += line("--constraint=" + s_.server_constraint);
     for (const auto& g : w_.groups) out += line("hetjob") + component(g);
     out += "\nset -u\n" + std::string(kInFolder) + make_secrets(w_.groups.size() + 1) +
            "HEDDLE_SERVER=$(hostname)\n"
-           "export HEDDLE_SERVER\n"
-           "srun --het-group=0 --ntasks=1 ./server.sh &\n"
-           "server=$!\n"
+           "export HEDDLE_SERVER\n" +
+           kKeep + "servers=()\nfor i in $(seq 0 " + std::to_string(s_.standbys) +
+           "); do\n"
+           "  keep \"$i\" server.sh" +
+           step_options(0, s_.server_cpus) +
+           " &\n"
+           "  servers+=($!)\n"
+           "done\n"
            "workers=()\n";
-    for (size_t g = 0; g < w_.groups.size(); ++g)
-      out += "srun --het-group=" + std::to_string(g + 1) + " --kill-on-bad-exit=0 --wait=0 ./" +
-             worker_script(w_.groups[g]) + " &\nworkers+=($!)\n";
+    for (size_t g = 0; g < w_.groups.size(); ++g) {
+      const auto& c = w_.groups[g].settings;
+      out += "for i in $(seq 0 " + std::to_string(w_.groups[g].workers - 1) + "); do\n  keep \"$i\" " +
+             worker_script(w_.groups[g]) + step_options(g + 1, cpus_of(w_.groups[g])) +
+             (c.gres.empty() ? "" : " --gres=" + c.gres + ":" + std::to_string(c.per_worker)) +
+             " &\n  workers+=($!)\ndone\n";
+    }
     return out +
            "again=\n"
-           "trap 'kill -USR1 \"$server\"' TERM INT\n"
-           "trap 'again=1; kill -USR1 \"$server\"' USR1\n"
-           "# A signal ends a wait early. The workers serve until the server has drained.\n"
-           "while kill -0 \"$server\" 2>/dev/null; do wait \"$server\"; done\n"
+           "trap 'kill -USR1 \"${servers[@]}\" 2>/dev/null' TERM INT\n"
+           "trap 'again=1; kill -USR1 \"${servers[@]}\" 2>/dev/null' USR1\n"
+           "# A signal ends a wait early. The workers serve until the servers have drained.\n"
+           "for server in \"${servers[@]}\"; do\n"
+           "  while kill -0 \"$server\" 2>/dev/null; do wait \"$server\"; done\n"
+           "done\n"
            "kill -USR1 \"${workers[@]}\" 2>/dev/null\n"
            "wait\n"
            "if [ -n \"$again\" ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\n";

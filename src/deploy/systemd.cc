@@ -163,10 +163,11 @@ class Systemd {
 }  // namespace
 
 Result<DeployFiles> systemd_files(const Workloads& workloads) {
-  if (workloads.hosts.size() > 1)
-    return unsupported("the plan runs on " + std::to_string(workloads.hosts.size()) +
-                       " hosts by MPI, which units of single hosts do not start; use --on slurm, or "
-                       "serve a fleet");
+  if (workloads.hosts.size() > 1) return unsupported(over_hosts(workloads, "systemd"));
+  if (workloads.settings.standbys > 0)
+    return unsupported(
+        "units are for one server's host; copy its folder to a second host, and add --state with your "
+        "bus to both units' commands, or leave standbys out");
   if (workloads.settings.bus == "nats")
     return unsupported("units start no NATS server; name yours as bus: nats://HOST:PORT, or leave bus out");
   return Systemd(workloads).files();

@@ -147,10 +147,32 @@ def test_the_rendered_commands_form_the_fleet_and_answer(fleet: Path, processes,
     assert stranger.infer()[0] == 401
 
 
-def test_a_plan_over_hosts_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["kubernetes", "ray", "systemd"])
+def test_a_plan_over_hosts_is_for_slurm(tmp_path: Path, engine: str) -> None:
     plan = plan_over_hosts(tmp_path)
-    done = run_heddle("deploy", plan, "--on", "kubernetes", "-o", "out", folder=tmp_path, status=2)
+    done = run_heddle("deploy", plan, "--on", engine, "-o", "out", folder=tmp_path, status=2)
     assert "runs on 3 hosts by MPI" in done.stderr and "--on slurm" in done.stderr
+
+
+def test_of_several_servers_one_is_ready(fleet: Path) -> None:
+    path = settings(fleet.parent, bus="nats", standbys=1)
+    run_heddle("deploy", fleet, "--on", "kubernetes", "-o", "out", "--settings", path, folder=fleet.parent)
+    server = named(documents(fleet.parent / "out"), "Deployment", "two-parts")["spec"]
+    assert server["replicas"] == 2
+    container = server["template"]["spec"]["containers"][0]
+    command = container["command"]
+    assert command[command.index("--state") + 1] == command[command.index("--bus") + 1]
+    assert container["startupProbe"]["httpGet"]["path"] == "/v2/health/live"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/v2/health/ready"
+
+
+@pytest.mark.parametrize(("engine", "given"), [("slurm", {}), ("systemd", {"bus": "nats://a:4222"})])
+def test_servers_that_stand_by_need_a_bus_and_an_engine(fleet: Path, engine: str, given: dict) -> None:
+    path = settings(fleet.parent, standbys=1, **given)
+    done = run_heddle(
+        "deploy", fleet, "--on", engine, "-o", "out", "--settings", path, folder=fleet.parent, status=2
+    )
+    assert "bus" in done.stderr
 
 
 def plan_over_hosts(folder: Path) -> Path:

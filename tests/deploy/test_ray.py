@@ -69,6 +69,14 @@ def test_the_demand_is_the_resources_of_all_processes(folder: Path) -> None:
     ]
 
 
+def test_servers_that_stand_by_are_part_of_the_demand(fleet: Path) -> None:
+    path = settings(fleet.parent, bus="nats://127.0.0.1:4222", standbys=1, server_constraint="head", server_cpus=1)
+    run_heddle("deploy", fleet, "--on", "ray", "-o", "out", "--settings", path, folder=fleet.parent)
+    deployment = heddle.ray.Deployment.load(fleet.parent / "out")
+    assert deployment.demand()[:2] == [{"CPU": 1.0, "heddle_head": 1.0}] * 2
+    assert "--state" in deployment.server_command
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(heddle.InvalidInputError, match="not a folder of `heddle deploy"):
         heddle.ray.Deployment.load(tmp_path)
@@ -111,7 +119,7 @@ def forwards(running: heddle.ray.Fleet) -> None:
     (port,) = free_ports(1)
     serve.start(http_options={"port": port, "host": "127.0.0.1"})
     try:
-        serve.run(heddle.ray.serve_deployment(running.url, running.token), route_prefix="/")
+        serve.run(heddle.ray.serve_deployment(running.urls, running.token), route_prefix="/")
         tensor = {"name": "payload", "shape": [2], "datatype": "UINT8", "data": [1, 2]}
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/v2/models/net/infer", json.dumps({"inputs": [tensor]}).encode()

@@ -155,7 +155,7 @@ def test_a_fleet_is_a_job_that_heals_and_queues_again(fleet: Path, slurm: Slurm)
             name.split("-")[0] for name in workers
         ) == ["l4", "l4", "t4", "t4"]
         steps = slurm.run("squeue", "-h", "-s", "-o", "%i")
-        assert len(steps.split()) >= 3
+        assert len(steps.split()) >= 5  # one of the server, one of each worker, and the batch script
 
         # A worker that dies is started anew in its step.
         victim = next(w for name, w in workers.items() if name.startswith("t4-"))
@@ -167,6 +167,14 @@ def test_a_fleet_is_a_job_that_heals_and_queues_again(fleet: Path, slurm: Slurm)
 
         eventually(healed, "the worker is back")
         eventually(answers, "the fleet answers with it")
+
+        # A worker whose step ends gets another step.
+        victim = next(w for w in client.ask("/v2/status")[1]["workers"] if w["name"] == victim["name"])
+        script = int(Path(f"/proc/{victim['pid']}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        for pid in (script, victim["pid"]):
+            os.kill(pid, signal.SIGKILL)
+        eventually(healed, "the worker is back in another step")
+        eventually(answers, "the fleet answers with that")
 
         # Before its time limit the job drains, and queues again.
         slurm.run("scancel", "--batch", "--signal=USR1", job)

@@ -98,6 +98,26 @@ TEST(Load, LatencyCountsFromWhenARequestWasDue) {
   }
 }
 
+TEST(Load, RequestsThatAreSentAgainEndAtTheirTimeout) {
+  const auto refuse = [](const HttpHead&, const HttpBody&, const HttpReply& reply) {
+    reply.send(http_error(503, "this server is a standby"));
+  };
+  const Stub first(refuse), second(refuse);
+  LoadTarget nobody;
+  nobody.port = 1;
+  for (const auto& standby : {second.target, nobody}) {
+    LoadOptions options;
+    options.timeout_s = .3;
+    options.standbys = {standby};
+    const auto result = run_load(first.target, kModels, steady(20, kOneMs), options);
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(result->counted.total.arrivals, 20U);
+    EXPECT_EQ(result->counted.total.failed, 20U);
+    EXPECT_GT(result->resent, 20U);
+    EXPECT_THAT(result->errors.begin()->first, testing::HasSubstr("no server has answered it in time"));
+  }
+}
+
 TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
   std::atomic<int> n{0};
   std::vector<HttpReply> kept;

@@ -260,6 +260,7 @@ TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
   EXPECT_EQ(row.outcome, Outcome::kFailed);
   EXPECT_THAT(row.error, testing::HasSubstr("lost"));
+  EXPECT_TRUE(row.again);
   EXPECT_TRUE(eventually([&] { return s.add(60'000 * kStepMs).outcome != Outcome::kDropped; }));
 }
 
@@ -296,6 +297,7 @@ TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
   const auto task = s.fake->next();
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
   EXPECT_EQ(row.outcome, Outcome::kFailed);
+  EXPECT_TRUE(row.again);
   EXPECT_GE(row.finished, row.deadline + 20 * kStepMs);
   EXPECT_TRUE(s.plane->idle());
   s.fake->answer(task);  // to nobody

@@ -38,6 +38,10 @@ class MemoryStore final : public SharedStore {
     if (loses_answer.exchange(false)) return Error(Code::kIo, "the answer was lost");
     return std::optional(entry.revision);
   }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    entries_.clear();
+  }
   std::atomic<bool> away = false, loses_answer = false;
 
  private:
@@ -112,6 +116,36 @@ TEST_F(LeadershipTest, AStoreThatIsAwayEndsNoTerm) {
   EXPECT_FALSE(a->lost());
 }
 
+TEST_F(LeadershipTest, AnOutageOfTheStoreIsNoSilenceOfTheLeader) {
+  const auto a = server("a"), b = server("b");
+  ASSERT_TRUE(leads(*a));
+  ASSERT_FALSE(leads(*b));
+  store_->away = true;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(a->step().ok());
+    EXPECT_FALSE(b->step().ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  store_->away = false;
+  EXPECT_FALSE(leads(*b));  // although the lease is older than its length
+  EXPECT_TRUE(leads(*a));
+  ASSERT_TRUE(eventually([&] { return leads(*b); }));  // a is silent from here on
+}
+
+TEST_F(LeadershipTest, AStoreThatHasLostItsEntriesKeepsTheLeader) {
+  const auto a = server("a"), b = server("b");
+  ASSERT_TRUE(leads(*a));
+  ASSERT_FALSE(leads(*b));
+  store_->forget();
+  EXPECT_FALSE(leads(*b));
+  EXPECT_TRUE(leads(*a));
+  EXPECT_TRUE(leads(*a));
+  EXPECT_FALSE(leads(*b));
+  store_->forget();
+  ASSERT_TRUE(eventually([&] { return leads(*b); }));
+  EXPECT_EQ(b->term(), 2U);
+}
+
 TEST_F(LeadershipTest, OneOfManyStandbysTakesOver) {
   auto a = server("a");
   ASSERT_TRUE(leads(*a));
@@ -170,8 +204,8 @@ TEST(SharedStores, NatsComparesAndSets) {
 TEST(SharedStores, BadPlacesAreNamed) {
   const ServeFolder folder;
   std::ofstream(folder.file("file")) << "no folder";
-  EXPECT_THAT(open_shared_store(folder.file("file")).error().to_string(), HasSubstr("expected a folder"));
-  EXPECT_FALSE(open_shared_store(folder.file("a/b/c")).ok());
+  EXPECT_THAT(open_shared_store(folder.file("file"), "").error().to_string(), HasSubstr("expected a folder"));
+  EXPECT_FALSE(open_shared_store(folder.file("a/b/c"), "").ok());
   const auto store = folder_store(folder.file("state")).value();
   std::ofstream(folder.file("state/k")) << "what is this?";
   EXPECT_THAT(store->get("k").error().to_string(), HasSubstr("state/k"));
@@ -228,7 +262,7 @@ TEST_F(StandbyProgram, AKilledServerIsReplacedWithoutALostRequest) {
   EXPECT_EQ((*status)["drained"]["front"], 1) << status->dump(1);
 }
 
-TEST_F(StandbyProgram, AStoppedServerEndsWhenItFindsItsSuccessor) {
+TEST_F(StandbyProgram, AStoppedServerStandsByForItsSuccessor) {
   auto first = server(0);
   const auto workers = worker("w", {0, 1});
   ASSERT_TRUE(eventually([] { return ready(0); }));
@@ -237,12 +271,58 @@ TEST_F(StandbyProgram, AStoppedServerEndsWhenItFindsItsSuccessor) {
   first->signal(SIGSTOP);
   ASSERT_TRUE(eventually([] { return ready(1); }));
   first->signal(SIGCONT);
-  EXPECT_EQ(first->wait(), 1);
+  ASSERT_TRUE(eventually([] { return status_of(0, "/v2/health/ready") == 503; }));
   EXPECT_TRUE(ready(1));
   // The worker is the successor's.
   const auto status = ask_json(target(1), "GET", "/v2/status", "", 5);
   ASSERT_TRUE(status.ok());
   EXPECT_EQ((*status)["workers"][0]["state"], "connected") << status->dump(1);
+  second->signal(SIGKILL);
+  ASSERT_TRUE(eventually([] { return ready(0); }));
+  EXPECT_EQ(ask_json(target(0), "GET", "/v2/status", "", 5).value()["leader"]["term"], 3);
+}
+
+TEST_F(StandbyProgram, ASuccessorServesWithTheWorkersThatAreThere) {
+  auto first = server(0);
+  const auto stays = worker("stays", {0, 1}, "front=1,back=1");
+  auto goes = worker("goes", {0, 1}, "front=1,back=1");
+  ASSERT_TRUE(eventually([] { return ready(0); }));
+  auto second = server(1);
+  ASSERT_TRUE(eventually([] { return status_of(1, "/v2/health/live") == 200; }));
+  goes->signal(SIGKILL);
+  first->signal(SIGKILL);
+  ASSERT_TRUE(eventually([] { return ready(1); }));
+  const auto models = load_models(target(1), {}, {.payload_bytes = 1000}).value();
+  EXPECT_EQ(run_load(target(1), models, std::vector<Arrival>{{}}, {}).value().statuses.at(200), 1U);
+}
+
+TEST_F(StandbyProgram, ServersAndWorkersWaitForABusThatIsAway) {
+  NatsServer nats;
+  if (!nats.available()) GTEST_SKIP() << "no NATS server, or a program without its client";
+  ASSERT_NE(nats.bus({}), nullptr);
+  bus_ = nats.url();
+  const auto first = server(1), second = server(2);
+  const auto stays = worker("stays", {}, "front=1,back=1");
+  auto goes = worker("goes", {}, "front=1,back=1");
+  const auto one_is_ready = [] { return ready(1) || ready(2); };
+  ASSERT_TRUE(eventually(one_is_ready));
+  nats.kill();
+  goes->signal(SIGKILL);
+  goes = worker("goes", {}, "front=1,back=1");  // before the bus is there
+  const auto third = server(3);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  nats.start();
+  ASSERT_TRUE(eventually([&] {
+    for (const int number : {1, 2}) {
+      const auto status = ask_json(target(number), "GET", "/v2/status", "", 5);
+      if (!status.ok()) continue;
+      size_t connected = 0;
+      for (const auto& w : (*status)["workers"]) connected += w["state"] == "connected";
+      if (connected == 2) return true;
+    }
+    return false;
+  }));
+  EXPECT_TRUE(eventually([] { return status_of(3, "/v2/health/ready") == 503; }));
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ class WorkersHere : public WorkerModels {
   // What becomes of the fleet's plan.
   Result<std::unique_ptr<Generation>> serve(const Fleet& fleet, double wait_s = 20) {
     HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, "auto", {}));
-    const WorkerWait wait{*pool_, wait_s, true, {}};
+    const WorkerWait wait{*pool_, wait_s, WaitFor::kAll, {}};
     return machine_->generation(fleet, plan, &wait);
   }
   std::string refusal(const Fleet& fleet, double wait_s = 20) {

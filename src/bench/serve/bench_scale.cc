@@ -153,7 +153,7 @@ Result<double> workers_rate(int parts, double seconds) {
     options.devices = {{fleet.classes[static_cast<size_t>(w % parts)].name, kDevices * parts / count}};
     HEDDLE_ASSIGN_OR_RETURN(workers.emplace_back(), Worker::start(options, *bus));
   }
-  const WorkerWait wait{*pool, 20, true, {}};
+  const WorkerWait wait{*pool, 20, WaitFor::kAll, {}};
   HEDDLE_ASSIGN_OR_RETURN(auto next, timed_generation(fleet, plan, {}, 1, nullptr, &wait));
   InferService service;
   service.serve(std::move(next));

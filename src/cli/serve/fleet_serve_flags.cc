@@ -1,6 +1,7 @@
 #include "fleet_serve_flags.h"
 
 #include "heddle/base/log.h"
+#include "reachable.h"
 
 namespace heddle::cli {
 
@@ -36,7 +37,8 @@ Result<WorkerSecurity> ServeWorkerFlags::security(const std::string& certificate
 
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
                                                      const std::string& certificate_file,
-                                                     const std::string& key_file, uint64_t term) {
+                                                     const std::string& key_file, uint64_t term,
+                                                     const CancelToken& cancel) {
   if (!flags.bus.empty() && flags.worker_port)
     return invalid_input(
         "--bus and --worker-port exclude each other: workers announce themselves in one place");
@@ -57,7 +59,8 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
       log_line(LogLevel::kInfo,
                "waiting for workers: heddle worker --connect " + address + " --devices CLASS=N");
   } else {
-    HEDDLE_ASSIGN_OR_RETURN(out->bus, nats_bus(flags.bus, flags.bucket, bus));
+    HEDDLE_ASSIGN_OR_RETURN(
+        out->bus, when_reachable(flags.bus, cancel, [&] { return nats_bus(flags.bus, flags.bucket, bus); }));
     to = {"--bus", flags.bus, "--bucket", flags.bucket, "--lease", std::to_string(flags.lease_s)};
   }
   // Workers that are started here show what the server shows.

@@ -39,7 +39,8 @@ struct ServedWorkers {
 // They show the certificate of these files, where there are any. `term`: WorkerPoolOptions'.
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
                                                      const std::string& certificate_file,
-                                                     const std::string& key_file, uint64_t term);
+                                                     const std::string& key_file, uint64_t term,
+                                                     const CancelToken& cancel);
 
 struct ServeDriftFlags {
   // Below 0: not given.

@@ -8,6 +8,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/version.h"
 #include "heddle/fleet/fleet_planner.h"
+#include "reachable.h"
 
 namespace heddle::cli {
 
@@ -19,7 +20,9 @@ void StandbyFlags::declare(Command& command) {
   command.option("--name", name, "with --state: this server's name for people (default: host and process)");
 }
 
-Result<std::unique_ptr<Succession>> StandbyFlags::open(double lease_s) const {
+Result<std::unique_ptr<Succession>> StandbyFlags::open(const std::string& bucket, double lease_s,
+                                                       const CancelToken& cancel,
+                                                       const CancelToken& lost) const {
   if (state.empty() && !name.empty())
     return invalid_input("--name belongs to --state: it names one of several servers");
   if (state.empty()) return std::unique_ptr<Succession>();
@@ -27,9 +30,11 @@ Result<std::unique_ptr<Succession>> StandbyFlags::open(double lease_s) const {
   ::gethostname(host, sizeof host - 1);
   SuccessionOptions options;
   options.where = state;
+  options.bucket = bucket + "-state";
   options.name = name.empty() ? std::string(host) + "-" + std::to_string(::getpid()) : name;
   options.lease_s = lease_s;
-  auto succession = Succession::open(options);
+  options.lost = lost;
+  auto succession = when_reachable(state, cancel, [&options] { return Succession::open(options); });
   if (!succession.ok()) return std::move(succession).error().with_context("--state");
   return succession;
 }
@@ -48,8 +53,12 @@ Result<FirstPlan> first_plan(const FleetPaths& paths, const Fleet& fleet, Succes
                              const Invocation& invocation) {
   FirstPlan first;
   if (succession != nullptr) {
-    const auto hash = [path = paths.fleet]() -> Result<uint64_t> {
-      HEDDLE_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+    const auto hash = [paths]() -> Result<uint64_t> {
+      HEDDLE_ASSIGN_OR_RETURN(std::string text, read_file(paths.fleet));
+      if (!paths.plan.empty()) {
+        HEDDLE_ASSIGN_OR_RETURN(const std::string plan, read_file(paths.plan));
+        text += plan;
+      }
       return content_hash(text);
     };
     first.save = [succession, hash](const std::string& state) -> Status {
@@ -57,7 +66,8 @@ Result<FirstPlan> first_plan(const FleetPaths& paths, const Fleet& fleet, Succes
       return succession->save(of_file, state);
     };
     HEDDLE_ASSIGN_OR_RETURN(const uint64_t of_file, hash());
-    HEDDLE_ASSIGN_OR_RETURN(first.saved, succession->saved_state(of_file));
+    HEDDLE_ASSIGN_OR_RETURN(first.saved, when_reachable(paths.state, invocation.cancel,
+                                                        [&] { return succession->saved_state(of_file); }));
     if (!first.saved.empty()) return first;
   }
   if (paths.plan.empty()) {

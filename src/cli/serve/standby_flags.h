@@ -17,15 +17,17 @@ struct StandbyFlags {
 
   void declare(Command& command);
   bool any() const { return !state.empty() || !name.empty(); }
-  // Null without --state.
-  Result<std::unique_ptr<Succession>> open(double lease_s) const;
+  // Null without --state. `lost` is raised when another server has taken over.
+  // `bucket`: the fleet's on the bus, beside which that of the state is.
+  Result<std::unique_ptr<Succession>> open(const std::string& bucket, double lease_s,
+                                           const CancelToken& cancel, const CancelToken& lost) const;
 };
 
 // What a standby answers: it is alive, and not ready.
 void answer_as_standby(const Succession& succession, const HttpHead& head, const HttpReply& reply);
 
 struct FleetPaths {
-  std::string fleet, plan;  // plan "": it is made here
+  std::string fleet, plan, state;  // plan "": it is made here; state: --state
 };
 // What another server left, or a plan that is made or read here.
 struct FirstPlan {

@@ -16,7 +16,6 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/report/text_table.h"
 #include "heddle/runtime/rank_group.h"
 #include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
@@ -31,6 +30,7 @@
 #include "log_flags.h"
 #include "model/model_flags.h"
 #include "standby_flags.h"
+#include "status_tables.h"
 #include "trace_flags.h"
 #include "varying_flags.h"
 #include "verbs.h"
@@ -221,8 +221,8 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     for (const auto& m : fleet.models) us = std::min(us, m.slo_us * o.clock * kGuardShare);
     plane.dispatch.guard_ns = ns_from_us(us);
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto first,
-                          first_plan({o.what.front(), o.plan}, fleet, succession, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto first, first_plan({o.what.front(), o.plan, o.standby.state}, fleet, succession, invocation));
   options.save = first.save;
   options.succession = succession;
   options.plane = plane;
@@ -236,45 +236,15 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     options.machine = machine.get();
   }
   if (o.workers.any()) {
-    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, o.tls_cert, o.tls_key,
-                                                   succession != nullptr ? succession->term() : 0));
+    HEDDLE_ASSIGN_OR_RETURN(workers,
+                            start_workers(o.workers, fleet, o.tls_cert, o.tls_key,
+                                          succession != nullptr ? succession->term() : 0, invocation.cancel));
     options.workers = workers->pool.get();
     options.wait_s = o.workers.wait_s;
     options.cancel = invocation.cancel;
   }
   if (!first.saved.empty()) return FleetControl::resume(service, first.saved, options);
   return FleetControl::create(service, fleet, first.plan, options);
-}
-
-std::string pools_table(const Json& status) {
-  using Align = TextTable::Align;
-  const bool buckets = std::ranges::any_of(
-      status["pools"], [](const Json& p) { return !p["bucket"].get<std::string>().empty(); });
-  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 40}, {"SLO", Align::kRight}};
-  if (buckets) columns.push_back({"bucket"});
-  columns.push_back({"pipeline", Align::kRight});
-  columns.push_back({"batch", Align::kRight});
-  columns.push_back({"pool"});
-  columns.push_back({"planned", Align::kRight});
-  TextTable table(columns);
-  for (const auto& m : status["models"]) {
-    bool first = true;
-    for (const auto& p : status["pools"]) {
-      if (p["model"] != m["name"]) continue;
-      const int share = p["share"];
-      std::vector<std::string> row = {first ? m["name"].get<std::string>() : "",
-                                      first ? format_us(m["slo_us"]) : ""};
-      if (buckets) row.push_back(p["bucket"].get<std::string>());
-      row.insert(row.end(),
-                 {std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
-                  std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
-                      (share > 1 ? "/" + std::to_string(share) : ""),
-                  first ? format_requests(m["rate_per_s"].get<double>()) : ""});
-      table.add_row(std::move(row));
-      first = false;
-    }
-  }
-  return table.to_string();
 }
 
 void announce(const InferService& service, const ServeFlags& o, int port, int grpc_port,
@@ -297,8 +267,9 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
   std::fflush(stdout);
 }
 
-// `on_ranks`: the plan file's plan, opened on several ranks, of which this is rank 0; null: all runs here.
-Result<int> serve(const ServeFlags& o, const Invocation& invocation, const OpenedPlan* on_ranks) {
+// Until a signal, or until another server has taken over, upon which it raises `lost`. `on_ranks`: see serve().
+Status serve_once(const ServeFlags& o, const Invocation& invocation, const OpenedPlan* on_ranks,
+                  const CancelToken& lost) {
   HEDDLE_ASSIGN_OR_RETURN(auto http, http_options(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto tls, tls_identity(o));
   if (!tls.key.empty()) {
@@ -323,12 +294,15 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
   };
   std::unique_ptr<HttpServer> server;
   if (what == What::kFleet) {
-    HEDDLE_ASSIGN_OR_RETURN(succession, o.standby.open(o.workers.lease_s));
+    HEDDLE_ASSIGN_OR_RETURN(succession,
+                            o.standby.open(o.workers.bucket, o.workers.lease_s, invocation.cancel, lost));
     if (succession) {  // a standby answers probes
       HEDDLE_ASSIGN_OR_RETURN(server, HttpServer::start(http, handle));
       HEDDLE_RETURN_IF_ERROR(wait_to_lead(*succession, invocation.cancel));
     }
-    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, succession.get(), invocation));
+    Invocation leading = invocation;
+    leading.cancel = lost;
+    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, succession.get(), leading));
   } else {
     HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what, on_ranks));
   }
@@ -348,8 +322,7 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
   HEDDLE_ASSIGN_OR_RETURN(const auto grpc, GrpcServer::start(grpc_options, service));
   announce(service, o, server->port(), grpc->port(), invocation);
   FileWatch watch(what == What::kModels ? "" : o.what.front());
-  const auto lost = [&succession] { return succession && succession->lost(); };
-  while (!invocation.cancel.cancelled() && !lost()) {
+  while (!lost.cancelled()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (what == What::kModels || !watch.changed()) continue;
     if (fleet)
@@ -358,8 +331,9 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
       follow_plan(o.what.front(), service, service.index().front().name);
   }
   // Another server has the workers: what is in flight here gets no answer.
-  const double drain_s = lost() ? 0 : o.drain_s;
-  if (!lost()) log_line(LogLevel::kInfo, "stopping once the requests in flight are answered");
+  const bool ends = invocation.cancel.cancelled();
+  const double drain_s = ends ? o.drain_s : 0;
+  if (ends) log_line(LogLevel::kInfo, "stopping once the requests in flight are answered");
   // What was accepted is answered first. gRPC waits for all of its calls, however long these take, so the
   // service gives up what is left of them.
   server->stop(drain_s);
@@ -376,7 +350,20 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
       }
     print("stopped: {} of {} requests answered\n", answered, all);
   }
-  return lost() ? kExitNo : kExitDone;
+  return {};
+}
+
+// `on_ranks`: the plan file's plan, opened on several ranks, of which this is rank 0; null: all runs here. A server
+// that was replaced stands by for its successor.
+Result<int> serve(const ServeFlags& o, const Invocation& invocation, const OpenedPlan* on_ranks) {
+  for (;;) {
+    const CancelToken lost = invocation.cancel.inner();
+    const Status served = serve_once(o, invocation, on_ranks, lost);
+    const bool replaced = lost.cancelled() && !invocation.cancel.cancelled();
+    if (!replaced && !served.ok()) return served.error();
+    if (!replaced) return kExitDone;
+    log_line(LogLevel::kInfo, "standing by");
+  }
 }
 
 // Every rank comes here. The thread that opens the transport moves all messages, so rank 0 listens on another

@@ -11,6 +11,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/serve/worker.h"
 #include "log_flags.h"
+#include "reachable.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -76,7 +77,8 @@ std::string name_by_default() {
   return name.substr(0, 48) + "-" + std::to_string(::getpid());
 }
 
-Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const WorkerSecurity& security) {
+Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const WorkerSecurity& security,
+                                                const CancelToken& cancel) {
   if (o.connect.empty() == o.bus.empty())
     return invalid_input(
         "a worker needs either --connect HOST:PORT, as `heddle serve` prints it, or --bus "
@@ -90,7 +92,8 @@ Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const Work
   }
   BusOptions options;
   options.lease_s = o.lease_s;
-  HEDDLE_ASSIGN_OR_RETURN(auto bus, nats_bus(o.bus, o.bucket, options));
+  HEDDLE_ASSIGN_OR_RETURN(auto bus,
+                          when_reachable(o.bus, cancel, [&] { return nats_bus(o.bus, o.bucket, options); }));
   return std::unique_ptr<Announcer>(std::move(bus));
 }
 
@@ -140,7 +143,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   options.share_cores = o.share_cores;
   HEDDLE_ASSIGN_OR_RETURN(options.security,
                           read_worker_security(o.tls_cert, o.tls_key, o.ca_file, o.token_file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o, options.security));
+  HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o, options.security, invocation.cancel));
   HEDDLE_ASSIGN_OR_RETURN(const auto worker, Worker::start(options, *announcer));
   if (!invocation.json && invocation.progress != nullptr) {
     print("worker {} on port {}, Ctrl-C stops\n", options.name, worker->port());

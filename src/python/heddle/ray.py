@@ -78,7 +78,9 @@ class Deployment:
     port: int
     drain_s: float
     wait_s: float
+    servers: int
     server_cpus: int
+    server_resource: str
     server_command: list[str]
     groups: list[WorkerGroup]
     files: dict[str, bytes]
@@ -99,7 +101,9 @@ class Deployment:
                 port=document["port"],
                 drain_s=document["drain_s"],
                 wait_s=document["wait_s"],
+                servers=document["server"]["servers"],
                 server_cpus=document["server"]["cpus"],
+                server_resource=document["server"]["resource"],
                 server_command=document["server"]["command"],
                 groups=[WorkerGroup(**group) for group in document["workers"]],
                 files=files,
@@ -112,8 +116,17 @@ class Deployment:
 
     def demand(self) -> list[dict[str, float]]:
         """The resource bundles of all processes: what an autoscaler has to provide."""
-        server: dict[str, float] = {"CPU": float(self.server_cpus)}
-        return [server] + [group.bundle for group in self.groups for _ in range(group.workers)]
+        return [self.server_bundle] * self.servers + [
+            group.bundle for group in self.groups for _ in range(group.workers)
+        ]
+
+    @property
+    def server_bundle(self) -> dict[str, float]:
+        """What one server takes of a Ray node."""
+        bundle = {"CPU": float(self.server_cpus)}
+        if self.server_resource:
+            bundle[self.server_resource] = 1.0
+        return bundle
 
 
 def _secret(path: pathlib.Path) -> bytes:
@@ -188,19 +201,19 @@ class _ServerActor:
 
 
 class _WorkerActor:
-    """A worker follows its server: when Ray restarts the server on another node, the worker starts anew."""
+    """A worker that has no bus follows its server: when Ray restarts that on another node, the worker starts anew."""
 
     def __init__(self, deployment: Deployment, group: WorkerGroup, name: str, server: Any) -> None:
         self._own_host = str(_ray().util.get_node_ip_address())
         self._group, self._name, self._server = group, name, server
         self._process = _Process(deployment.program, {}, deployment.secrets)
         self._stopping = threading.Event()
-        self._server_host = str(_ray().get(server.host.remote()))
-        self._process.begin(
-            group.command, {"server": self._server_host, "name": name, "host": self._own_host}
-        )
+        follows = any("${server}" in word for word in group.command)
+        self._server_host = str(_ray().get(server.host.remote())) if follows else ""
+        self._process.begin(group.command, {"server": self._server_host, "name": name, "host": self._own_host})
         _fail_with(self._process, self._stopping)
-        threading.Thread(target=self._follow_server, daemon=True).start()
+        if follows:
+            threading.Thread(target=self._follow_server, daemon=True).start()
 
     def _follow_server(self) -> None:
         while not self._stopping.wait(2):
@@ -232,41 +245,51 @@ class Fleet:
         self._workers: list[Any] = []
         # An autoscaler starts nodes for it at once, and not worker by worker.
         ray.autoscaler.sdk.request_resources(bundles=deployment.demand())
-        self._server = (
-            ray.remote(_ServerActor)
-            .options(num_cpus=deployment.server_cpus, max_restarts=-1, max_task_retries=-1, max_concurrency=8)
-            .remote(deployment)
+        self._servers = self._start_spread(
+            deployment.servers, deployment.server_bundle, _ServerActor, lambda _: (deployment,)
         )
         for group in deployment.groups:
-            placed = ray.util.placement_group([group.bundle] * group.workers, strategy="SPREAD")
-            self._groups.append(placed)
-            for index in range(group.workers):
-                self._workers.append(self._start_worker(group, index, placed))
+            self._workers += self._start_spread(
+                group.workers,
+                group.bundle,
+                _WorkerActor,
+                lambda index, group=group: (deployment, group, f"{group.name}-{index}", self._servers[0]),
+            )
 
-    def _start_worker(self, group: WorkerGroup, index: int, placed: Any) -> Any:
+    def _start_spread(self, count: int, bundle: dict[str, float], actor: type, arguments: Any) -> list[Any]:
+        """Actors that each take a bundle, on as many nodes as there are."""
         ray = _ray()
-        strategy = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
-            placement_group=placed, placement_group_bundle_index=index
-        )
-        resources = {name: amount for name, amount in group.bundle.items() if name not in ("CPU", "GPU")}
-        return (
-            ray.remote(_WorkerActor)
+        placed = ray.util.placement_group([bundle] * count, strategy="SPREAD")
+        self._groups.append(placed)
+        resources = {name: amount for name, amount in bundle.items() if name not in ("CPU", "GPU")}
+        return [
+            ray.remote(actor)
             .options(
-                num_cpus=group.cpus,
-                num_gpus=group.gpus,
+                num_cpus=bundle["CPU"],
+                num_gpus=bundle.get("GPU", 0),
                 resources=resources,
-                scheduling_strategy=strategy,
+                scheduling_strategy=ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
+                    placement_group=placed, placement_group_bundle_index=index
+                ),
                 max_restarts=-1,
                 max_task_retries=-1,
                 max_concurrency=8,
             )
-            .remote(self.deployment, group, f"{group.name}-{index}", self._server)
-        )
+            .remote(*arguments(index))
+            for index in range(count)
+        ]
+
+    @property
+    def urls(self) -> list[str]:
+        """Of the servers' HTTP: one of them serves, the others stand by. Waits until Ray has placed them."""
+        hosts = _ray().get([server.host.remote() for server in self._servers])
+        return [f"http://{host}:{self.deployment.port}" for host in hosts]
 
     @property
     def url(self) -> str:
-        """Of the server's HTTP; waits until Ray has placed it."""
-        return f"http://{_ray().get(self._server.host.remote())}:{self.deployment.port}"
+        """Of the server that serves, or of the first one while none does."""
+        urls = self.urls
+        return next((url for url in urls if len(urls) > 1 and _is_ready(url)), urls[0])
 
     @property
     def token(self) -> str:
@@ -281,19 +304,16 @@ class Fleet:
         """Returns when the server answers requests; raises Error after `timeout_s` (default: the deployment's)."""
         until = time.monotonic() + (self.deployment.wait_s if timeout_s is None else timeout_s)
         while time.monotonic() < until:
-            try:
-                if _exchange(self.url, "GET", "/v2/health/ready", {}, b"", 5)[0] == 200:
-                    return
-            except (OSError, http.client.HTTPException):
-                pass
+            if any(_is_ready(url) for url in self.urls):
+                return
             time.sleep(0.2)
         raise Error(f"the server of {self.deployment.name} is not ready; `ray status` shows resources that are missing")
 
     def stop(self) -> None:
-        """Drains the server, then the workers, and gives their resources back."""
+        """Drains the servers, then the workers, and gives their resources back."""
         ray = _ray()
         patience_s = self.deployment.drain_s + 5
-        for actors in ([self._server], self._workers):
+        for actors in (self._servers, self._workers):
             pending = [actor.stop.remote(patience_s) for actor in actors]
             ray.wait(pending, num_returns=len(pending), timeout=patience_s + 5)
             for actor in actors:
@@ -350,12 +370,39 @@ def _exchange(
         connection.close()
 
 
-def serve_deployment(url: str, token: str = "", timeout_s: float = 60) -> Any:
-    """A Ray Serve application that forwards each HTTP request to the server at `url` and returns its answer.
+def _is_ready(url: str) -> bool:
+    try:
+        return _exchange(url, "GET", "/v2/health/ready", {}, b"", 5)[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
 
-    Run it by serve.run(heddle.ray.serve_deployment(fleet.url, fleet.token)): clients of Ray Serve then need neither the
-    server's address nor its token. It needs the package ray[serve].
+
+def _answer_of(
+    urls: list[str], method: str, path: str, headers: dict[str, str], body: bytes, timeout_s: float
+) -> tuple[int, dict[str, str], bytes]:
+    """Of the first server that does not say that another one serves."""
+    repeats = method == "GET" or path.endswith("/infer")  # a change of the fleet may have been made without an answer
+    for url in urls[:-1]:
+        try:
+            answer = _exchange(url, method, path, headers, body, timeout_s)
+            if answer[0] != 503:
+                return answer
+        except ConnectionRefusedError:
+            pass
+        except (OSError, http.client.HTTPException):
+            if not repeats:
+                raise
+    return _exchange(urls[-1], method, path, headers, body, timeout_s)
+
+
+def serve_deployment(urls: str | list[str], token: str = "", timeout_s: float = 60) -> Any:
+    """A Ray Serve application that forwards each HTTP request to the server at `urls`, or to that of several servers
+    which serves, and returns its answer.
+
+    Run it by serve.run(heddle.ray.serve_deployment(fleet.urls, fleet.token)): clients of Ray Serve then need neither
+    the servers' addresses nor their token. It needs the package ray[serve].
     """
+    servers = [urls] if isinstance(urls, str) else list(urls)
     _ray()
     from ray import serve  # type: ignore
 
@@ -370,7 +417,7 @@ def serve_deployment(url: str, token: str = "", timeout_s: float = 60) -> Any:
             body = await request.body()
             try:
                 status, answered, content = await asyncio.to_thread(
-                    _exchange, url, request.method, request.scope["path"] + query, headers, body, timeout_s
+                    _answer_of, servers, request.method, request.scope["path"] + query, headers, body, timeout_s
                 )
             except (OSError, http.client.HTTPException) as error:
                 return Response(json.dumps({"error": f"Heddle's server does not answer: {error}"}), 503)

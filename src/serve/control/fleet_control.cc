@@ -111,7 +111,7 @@ class Control final : public FleetControl {
     service_.set_more_metrics(nullptr);
   }
 
-  Status start(Served first, const Json& changes) {
+  Status start(Served first, const Json* changes) {
     HEDDLE_RETURN_IF_ERROR(state_.begin(std::move(first), changes));
     worker_ = Thread([this] { work(); });
     return {};
@@ -305,7 +305,7 @@ Result<std::unique_ptr<FleetControl>> FleetControl::create(InferService& service
                                                            const FleetControlOptions& options) {
   auto control = std::make_unique<Control>(service, options);
   HEDDLE_RETURN_IF_ERROR(
-      control->start({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}, Json::array()));
+      control->start({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}, nullptr));
   return std::unique_ptr<FleetControl>(std::move(control));
 }
 
@@ -314,7 +314,8 @@ Result<std::unique_ptr<FleetControl>> FleetControl::resume(InferService& service
   HEDDLE_ASSIGN_OR_RETURN(const Json json, parse_json(saved, {64, int64_t{64} << 20}));
   HEDDLE_ASSIGN_OR_RETURN(auto served, served_from_json(json));
   auto control = std::make_unique<Control>(service, options);
-  HEDDLE_RETURN_IF_ERROR(control->start(std::move(served), json.value("changes", Json::array())));
+  const Json changes = json.value("changes", Json::array());
+  HEDDLE_RETURN_IF_ERROR(control->start(std::move(served), &changes));
   return std::unique_ptr<FleetControl>(std::move(control));
 }
 

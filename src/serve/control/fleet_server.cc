@@ -34,8 +34,10 @@ std::string devices_text(const std::map<std::string, int64_t>& devices) {
 
 Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const Deployment& deployment,
                                                     const WorkerWait& wait) {
-  auto devices = wait.pool.open(fleet, deployment, wait.seconds, wait.all, wait.cancel);
-  if (!wait.all) return devices;
+  auto devices = wait.pool.open(fleet, deployment, wait.seconds, wait.what, wait.cancel);
+  if (wait.what == WaitFor::kEnough && wait.cancel.cancelled())
+    return cancelled_error("cancelled while waiting for workers");
+  if (wait.what != WaitFor::kAll) return devices;
   if (const auto refusal = devices->refusal(); !refusal.empty()) return invalid_input(refusal);
   const auto missing = wait.pool.missing(deployment);
   if (!missing.empty())

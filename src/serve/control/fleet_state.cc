@@ -71,8 +71,9 @@ FleetState::FleetState(InferService& service, const FleetControlOptions& options
       trial_(options.trial),
       log_(options.log) {}
 
-Status FleetState::begin(Served first, const Json& changes) {
-  log_.continue_from(changes);
+Status FleetState::begin(Served first, const Json* changes) {
+  resumes_ = changes != nullptr;
+  if (resumes_) log_.continue_from(*changes);
   HEDDLE_RETURN_IF_ERROR(put_to_work(std::move(first)));
   begin_trial({}, {});
   save();
@@ -121,7 +122,8 @@ Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) c
   if (options_.workers != nullptr) {
     // Compiling takes longer than setting up an emulated device, and the old plan runs meanwhile.
     const double seconds = !begun_ || files ? options_.wait_s : kCutOverWait_s;
-    wait.emplace(WorkerWait{*options_.workers, seconds, !begun_, options_.cancel});
+    const WaitFor what = begun_ ? WaitFor::kThere : resumes_ ? WaitFor::kEnough : WaitFor::kAll;
+    wait.emplace(WorkerWait{*options_.workers, seconds, what, options_.cancel});
   }
   const WorkerWait* const workers = wait ? &*wait : nullptr;
   const Fleet fleet = next.corrected();

@@ -47,8 +47,8 @@ class FleetState {
  public:
   FleetState(InferService& service, const FleetControlOptions& options);
 
-  // Before all else. `changes`: the entries() of the log of a server before this one.
-  Status begin(Served first, const Json& changes = Json::array());
+  // Before all else. `changes`: the entries() of the log of the server that this one succeeds; null: it is the first.
+  Status begin(Served first, const Json* changes);
   const Served& served() const { return served_; }
 
   // What was asked for, `what` for people: puts it to work.
@@ -87,7 +87,7 @@ class FleetState {
   std::optional<Served> back_;
   std::vector<Drift> causes_;
   PlanLog log_;
-  bool begun_ = false;
+  bool begun_ = false, resumes_ = false;
   bool saved_ = false;   // the plan in use, or it could not be
   mutable Mutex mutex_;  // held to change what follows, and by other threads to read it
   Served served_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,9 +40,13 @@ class HttpLoad final : public LoadRun {
 
  private:
   Status send_waiting() override {
-    while (!later_.empty() && later_.front().first <= live_now()) {
-      wait_again(later_.front().second);
+    while (!later_.empty() && later_.front().at <= live_now()) {
+      const auto again = std::move(later_.front());
       later_.pop_front();
+      if (due(again.request) > oldest())
+        wait_again(again.request);
+      else
+        settle(again.request, kUnanswered, "no server has answered it in time, at last: " + again.reason);
     }
     while (any_waits()) {
       Connection* c = nullptr;
@@ -119,7 +124,7 @@ class HttpLoad final : public LoadRun {
     if (server == server_) server_ = (server_ + 1) % servers_.size();
     ++resends_[request];
     ++result_.resent;
-    later_.emplace_back(live_now() + kResendAfter, request);
+    later_.push_back({live_now() + kResendAfter, request, reason});
   }
 
   void arm(Connection& c, uint32_t events) {
@@ -206,8 +211,14 @@ class HttpLoad final : public LoadRun {
   std::vector<const LoadTarget*> servers_;
   size_t server_ = 0;  // that new requests go to
   FileHandle epoll_;
-  std::vector<uint32_t> resends_;                // [request]
-  std::deque<std::pair<TimeNs, size_t>> later_;  // requests to be sent again, by time
+  std::vector<uint32_t> resends_;  // [request]
+  // A request to be sent again.
+  struct Again {
+    TimeNs at = 0;
+    size_t request = 0;
+    std::string reason;  // why it has no answer yet
+  };
+  std::deque<Again> later_;  // by time
   std::vector<std::unique_ptr<Connection>> connections_, graves_;
   std::vector<Connection*> idle_;
 };

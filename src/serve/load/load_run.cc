@@ -36,9 +36,8 @@ Result<LoadResult> LoadRun::run() {
     TimeNs until = now + kNsPerSecond / 20;
     if (next_ < last_) until = std::min(until, due(next_));
     wait(until);
-    const TimeNs oldest = live_now() - ns_from_us(options_.timeout_s * 1e6);
-    give_up(oldest);
-    give_up_waiting(oldest);
+    give_up(oldest());
+    give_up_waiting();
     report(last_report);
   }
   if (options_.progress) options_.progress->finish();
@@ -59,8 +58,10 @@ void LoadRun::report(TimeNs& last) const {
       {.what = "load", .done = static_cast<double>(settled_), .total = static_cast<double>(last_)});
 }
 
-void LoadRun::give_up_waiting(TimeNs oldest) {
-  while (any_waits() && due(front()) <= oldest) {
+TimeNs LoadRun::oldest() const { return live_now() - ns_from_us(options_.timeout_s * 1e6); }
+
+void LoadRun::give_up_waiting() {
+  while (any_waits() && due(front()) <= oldest()) {
     settle(front(), kUnanswered, "no connection was free in time");
     pop();
   }

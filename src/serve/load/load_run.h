@@ -32,6 +32,8 @@ class LoadRun {
   // Gives up requests under way that were due at `oldest` or before.
   virtual void give_up(TimeNs oldest) = 0;
 
+  // A request that was due then or before, and has no outcome yet, is lost.
+  TimeNs oldest() const;
   // When request number i was due.
   TimeNs due(size_t i) const { return begin_ + arrivals_[i].at; }
   size_t model_index(size_t i) const { return arrivals_[i].model; }
@@ -54,7 +56,7 @@ class LoadRun {
 
  private:
   void report(TimeNs& last) const;
-  void give_up_waiting(TimeNs oldest);
+  void give_up_waiting();
 
   std::span<const ModelUnderLoad> models_;
   std::span<const Arrival> arrivals_;

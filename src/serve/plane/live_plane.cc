@@ -11,6 +11,17 @@
 #include "plane.h"
 
 namespace heddle {
+namespace {
+
+// The request ends without an answer, through no fault of its own. Null: it was settled before.
+void lose(LiveRequest* request, const char* why) {
+  if (request == nullptr) return;
+  request->error = why;
+  request->again = true;
+}
+
+}  // namespace
+
 Plane::Plane(Deployment deployment, const LivePlaneOptions& options, bool remote)
     : deployment_(std::move(deployment)), options_(options), requests_(counters_.models) {
   auto dispatch = options.dispatch;
@@ -36,7 +47,7 @@ Plane::~Plane() {
   devices_.clear();
   RequestTable::Settled settled;
   for (const RequestId id : requests_.all()) {
-    requests_.at(id)->error = "the server stopped before the request was done";
+    lose(requests_.at(id), "the server stopped before the request was done");
     requests_.settle(id, Outcome::kFailed, live_now(), settled);
   }
   notify(settled);
@@ -188,11 +199,11 @@ void Plane::apply(TimeNs now, Deferred& deferred) {
   for (const RequestId id : actions_.dropped) {
     LiveRequest* r = requests_.at(id);
     const bool lost = r != nullptr && r->losses > 0;
-    if (lost) r->error = "the device that served the request was lost, and no other can serve it in time";
+    if (lost) lose(r, "the device that served the request was lost, and no other can serve it in time");
     requests_.settle(id, lost ? Outcome::kFailed : Outcome::kDropped, now, deferred.settled);
   }
   for (const RequestId id : actions_.failed) {
-    if (LiveRequest* r = requests_.at(id)) r->error = "the device that served the request was lost";
+    lose(requests_.at(id), "the device that served the request was lost");
     requests_.settle(id, Outcome::kFailed, now, deferred.settled);
   }
   for (const auto& w : actions_.wakes)
@@ -356,7 +367,7 @@ void Plane::handle(const EventQueue<Event>::Event& event, Deferred& deferred) {
   } else if (e.kind == EventKind::kGiveUp) {
     LiveRequest* r = requests_.at(e.a);
     if (r == nullptr || requests_.serial(e.a) != e.serial) return;
-    r->error = "no device answered by the deadline";
+    lose(r, "no device answered by the deadline");
     ++counters_.overdue;
     requests_.settle_early(e.a, Outcome::kFailed, now, deferred.settled);
   } else {

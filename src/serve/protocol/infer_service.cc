@@ -176,7 +176,7 @@ void InferService::Call::finish() {
       return done(infeasible("model '" + model->name + "': the deadline of " +
                              std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
                              " us after arrival cannot be met; the request was dropped"));
-    return done(Error(outcome == Outcome::kWithdrawn ? Code::kCancelled : Code::kInternal,
+    return done(Error(outcome == Outcome::kWithdrawn || worst->again ? Code::kCancelled : Code::kInternal,
                       "model '" + model->name + "': " + worst->error));
   }
   if (model->remote && !take_results())

@@ -14,7 +14,6 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kMostEntryBytes = int64_t{64} << 20;
-constexpr const char* kNatsBucket = "heddle-state";
 
 // The folder's lock while it lives. The system releases it when the process dies.
 class FolderLock {
@@ -79,8 +78,8 @@ Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path) {
   return std::shared_ptr<SharedStore>(std::make_shared<FolderStore>(path));
 }
 
-Result<std::shared_ptr<SharedStore>> open_shared_store(const std::string& where) {
-  return where.starts_with("nats://") ? nats_store(where, kNatsBucket) : folder_store(where);
+Result<std::shared_ptr<SharedStore>> open_shared_store(const std::string& where, const std::string& bucket) {
+  return where.starts_with("nats://") ? nats_store(where, bucket) : folder_store(where);
 }
 
 }  // namespace heddle

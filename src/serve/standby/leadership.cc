@@ -1,5 +1,6 @@
 #include "leadership.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "heddle/base/json.h"
@@ -49,44 +50,59 @@ Leadership::~Leadership() {
 Result<bool> Leadership::take(uint64_t revision, uint64_t term) {
   HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, text_of({term, name_, false}), revision));
   if (!set) return false;  // another standby was first
-  term_ = term;
   revision_ = *set;
+  const std::lock_guard lock(mutex_);
+  term_ = term;
   leader_ = name_;
   return true;
 }
 
 // The same text with another revision.
-Result<bool> Leadership::renew() {
-  HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, text_of({term_, name_, false}), revision_));
+Result<bool> Leadership::renew(uint64_t term) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, text_of({term, name_, false}), revision_));
   if (set) {
     revision_ = *set;
     return true;
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto entry, store_->get(kLeaseKey));
   HEDDLE_ASSIGN_OR_RETURN(const auto lease, lease_from(entry));
-  if (lease.term == term_ && lease.name == name_) {  // an answer to an earlier renewal was lost on its way
+  // An answer to an earlier renewal was lost on its way, or the store has lost what it had.
+  if (entry.revision == 0 || (lease.term == term && lease.name == name_)) {
     revision_ = entry.revision;
     return true;
   }
+  const std::lock_guard lock(mutex_);
   leader_ = lease.name;
   lost_ = true;
   return false;
 }
 
 Result<bool> Leadership::step() {
-  const std::lock_guard lock(mutex_);
-  if (lost_) return false;
-  if (term_ > 0) return renew();
+  const std::lock_guard one(step_mutex_);
+  if (lost()) return false;
+  if (const uint64_t term = this->term(); term > 0) return renew(term);
+  auto led = watch();
+  // While the store is away nobody can renew. A lease counts as unchanged from when it is seen again.
+  if (!led.ok()) seen_ns_ = 0;
+  return led;
+}
+
+Result<bool> Leadership::watch() {
+  const int64_t asked = steady_ns();
   HEDDLE_ASSIGN_OR_RETURN(const auto entry, store_->get(kLeaseKey));
   HEDDLE_ASSIGN_OR_RETURN(const auto lease, lease_from(entry));
-  const int64_t now = steady_ns();
-  if (entry.revision != revision_) {
+  if (entry.revision != revision_ || seen_ns_ == 0) {
     revision_ = entry.revision;
-    seen_ns_ = now;
+    seen_ns_ = steady_ns();
   }
-  leader_ = lease.released ? "" : lease.name;
-  const bool free = entry.revision == 0 || lease.released || now - seen_ns_ >= lease_ns_;
-  return free ? take(entry.revision, lease.term + 1) : Result<bool>(false);
+  // A store that has lost what it had does not say that nobody leads.
+  seen_term_ = std::max(seen_term_, lease.term);
+  {
+    const std::lock_guard lock(mutex_);
+    leader_ = lease.released ? "" : lease.name;
+  }
+  const bool free = seen_term_ == 0 || lease.released || asked - seen_ns_ >= lease_ns_;
+  return free ? take(entry.revision, seen_term_ + 1) : Result<bool>(false);
 }
 
 Status Leadership::wait(const CancelToken& cancel,

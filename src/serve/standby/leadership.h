@@ -1,5 +1,6 @@
 // Which of several servers leads. The leader renews a lease in a shared store; a standby that has seen the lease
-// unchanged for a whole lease of its own clock takes over with the next term. So no two clocks are compared.
+// unchanged for a whole lease of its own clock takes over with the next term. So no two clocks are compared. Time in
+// which the store does not answer a standby does not count, since the leader cannot renew the lease then either.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +37,22 @@ class Leadership {
   std::string leader() const;  // as last seen; "": nobody
 
  private:
+  // Of step().
   Result<bool> take(uint64_t revision, uint64_t term);
-  Result<bool> renew();
+  Result<bool> renew(uint64_t term);
+  Result<bool> watch();
   void run();
 
   const std::shared_ptr<SharedStore> store_;
   const std::string name_;
   const int64_t lease_ns_;
-  mutable Mutex mutex_;  // guards what follows
+  Mutex step_mutex_;        // held in a step, which takes as long as the store; guards the next three
+  uint64_t revision_ = 0;   // of the lease as last seen
+  int64_t seen_ns_ = 0;     // since when it is unchanged; 0: the store has not answered since
+  uint64_t seen_term_ = 0;  // the newest of all leases seen
+  mutable Mutex mutex_;     // never held while the store is asked; guards what follows
   Condition changed_;
-  uint64_t term_ = 0;      // that this server leads in; 0: none
-  uint64_t revision_ = 0;  // of the lease as last seen
-  int64_t seen_ns_ = 0;    // since when it is unchanged
+  uint64_t term_ = 0;  // that this server leads in; 0: none
   std::string leader_;
   bool lost_ = false, quit_ = false;
   std::function<void(const std::string&)> on_lost_, on_away_;

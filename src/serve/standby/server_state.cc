@@ -27,9 +27,14 @@ Status ServerState::save(uint64_t fleet_file_hash, const std::string& state) {
   const std::lock_guard lock(mutex_);
   HEDDLE_ASSIGN_OR_RETURN(const auto set,
                           store_->set(kStateKey, std::to_string(fleet_file_hash) + "\n" + state, revision_));
-  if (!set) return cancelled_error("another server has taken over");
-  revision_ = *set;
-  return {};
+  if (set) {
+    revision_ = *set;
+    return {};
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto entry, store_->get(kStateKey));
+  if (entry.revision != 0) return cancelled_error("another server has taken over");
+  revision_ = 0;  // the store has lost what it had
+  return io_error("the servers' store has lost the state; it is saved again with the next change");
 }
 
 }  // namespace heddle

@@ -32,7 +32,7 @@ Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path);
 // A bucket of JetStream's key-value store on disk, made if it is missing. Unsupported if the program was built
 // without NATS's client.
 Result<std::shared_ptr<SharedStore>> nats_store(const std::string& url, const std::string& bucket);
-// "nats://HOST:PORT" (bucket "heddle-state"), or a folder.
-Result<std::shared_ptr<SharedStore>> open_shared_store(const std::string& where);
+// "nats://HOST:PORT" with its bucket, or a folder.
+Result<std::shared_ptr<SharedStore>> open_shared_store(const std::string& where, const std::string& bucket);
 
 }  // namespace heddle

@@ -10,14 +10,18 @@ namespace {
 class StoredSuccession final : public Succession {
  public:
   StoredSuccession(const std::shared_ptr<SharedStore>& store, const SuccessionOptions& options)
-      : where_(options.where), state_(store), leadership_(store, options.name, options.lease_s) {}
+      : where_(options.where),
+        lost_(options.lost),
+        state_(store),
+        leadership_(store, options.name, options.lease_s) {}
 
   Status wait_to_lead(const CancelToken& cancel,
                       const std::function<void(const std::string&)>& waits) override {
     HEDDLE_RETURN_IF_ERROR(leadership_.wait(cancel, waits));
     leadership_.keep(
-        [](const std::string& leader) {
-          log_line(LogLevel::kError, "the server " + leader + " has taken over; this one ends");
+        [this](const std::string& leader) {
+          log_line(LogLevel::kError, "the server " + leader + " has taken over; this one stops serving");
+          lost_.cancel();
         },
         [this](const std::string& error) {
           if (error.empty()) return log_line(LogLevel::kInfo, where_ + ": the lease is renewed again");
@@ -34,6 +38,7 @@ class StoredSuccession final : public Succession {
 
  private:
   const std::string where_;
+  const CancelToken lost_;
   ServerState state_;
   Leadership leadership_;
 };
@@ -43,7 +48,7 @@ class StoredSuccession final : public Succession {
 Result<std::unique_ptr<Succession>> Succession::open(const SuccessionOptions& options) {
   if (!(options.lease_s >= .1 && options.lease_s <= 3600))
     return invalid_input("a lease takes 0.1 to 3600 s");
-  HEDDLE_ASSIGN_OR_RETURN(const auto store, open_shared_store(options.where));
+  HEDDLE_ASSIGN_OR_RETURN(const auto store, open_shared_store(options.where, options.bucket));
   return std::unique_ptr<Succession>(std::make_unique<StoredSuccession>(store, options));
 }
 

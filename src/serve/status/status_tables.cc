@@ -100,6 +100,37 @@ std::string buckets_table(const Json& status) {
 
 }  // namespace
 
+std::string pools_table(const Json& status) {
+  using Align = TextTable::Align;
+  const bool buckets = std::ranges::any_of(
+      status["pools"], [](const Json& p) { return !p["bucket"].get<std::string>().empty(); });
+  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 40}, {"SLO", Align::kRight}};
+  if (buckets) columns.push_back({"bucket"});
+  columns.push_back({"pipeline", Align::kRight});
+  columns.push_back({"batch", Align::kRight});
+  columns.push_back({"pool"});
+  columns.push_back({"planned", Align::kRight});
+  TextTable table(columns);
+  for (const auto& m : status["models"]) {
+    bool first = true;
+    for (const auto& p : status["pools"]) {
+      if (p["model"] != m["name"]) continue;
+      const int share = p["share"];
+      std::vector<std::string> row = {first ? m["name"].get<std::string>() : "",
+                                      first ? format_us(m["slo_us"]) : ""};
+      if (buckets) row.push_back(p["bucket"].get<std::string>());
+      row.insert(row.end(),
+                 {std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
+                  std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
+                      (share > 1 ? "/" + std::to_string(share) : ""),
+                  first ? format_requests(m["rate_per_s"].get<double>()) : ""});
+      table.add_row(std::move(row));
+      first = false;
+    }
+  }
+  return table.to_string();
+}
+
 std::string status_text(const Json& status) {
   using Align = TextTable::Align;
   TextTable models({{"model", Align::kLeft, 36},

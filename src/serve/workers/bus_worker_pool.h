@@ -38,7 +38,7 @@ class BusWorkerPool final : public WorkerPool {
   BusWorkerPool(std::shared_ptr<WorkerBus> bus, const WorkerPoolOptions& options);
   ~BusWorkerPool() override;
   std::shared_ptr<RemoteDevices> open(const Fleet& fleet, const Deployment& deployment, double seconds,
-                                      bool all, const CancelToken& cancel) override;
+                                      WaitFor what, const CancelToken& cancel) override;
   std::map<std::string, int64_t> missing(const Deployment& deployment) const override;
   std::vector<WorkerState> workers() const override;
   uint64_t new_attempt() { return ++attempts_; }

@@ -45,6 +45,8 @@ Result<NatsBucket> open_nats_bucket(const NatsClient& client, const std::string&
     // Another process may have made it in between.
     if (s != NATS_OK) s = js_KeyValue(&store, client.js.get(), config.Bucket);
   }
+  if (s == NATS_NO_RESPONDERS)
+    return unsupported(url + ": this NATS server runs without JetStream; start it by nats-server -js");
   if (s != NATS_OK)
     return nats_error(
         url + ": no bucket '" + config.Bucket + "'; does the server run with JetStream (nats-server -js)?",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bus_worker_pool.h"
+#include "heddle/base/log.h"
 #include "lease_table.h"
 
 namespace heddle {
@@ -30,6 +31,20 @@ class PoolHandle final : public RemoteDevices {
   BusWorkerPool& pool_;
   const std::shared_ptr<WorkerView> view_;
 };
+
+// Each model that has pipelines has one with a device that is there for each of its parts.
+bool all_models_run(const Deployment& deployment, const std::vector<char>& there) {
+  const auto has_device = [&there](const DevicePool& pool) {
+    const auto first = there.begin() + pool.first_device;
+    return std::find(first, first + pool.num_devices, char{1}) != first + pool.num_devices;
+  };
+  const auto runs = [&](uint32_t pipeline) {
+    return std::ranges::all_of(deployment.pipelines[pipeline].partitions, has_device);
+  };
+  return std::ranges::all_of(deployment.models, [&runs](const DeployedModel& m) {
+    return m.pipelines.empty() || std::ranges::any_of(m.pipelines, runs);
+  });
+}
 
 }  // namespace
 
@@ -63,8 +78,9 @@ BusWorkerPool::~BusWorkerPool() {
 }
 
 std::shared_ptr<RemoteDevices> BusWorkerPool::open(const Fleet& fleet, const Deployment& deployment,
-                                                   double seconds, bool all, const CancelToken& cancel) {
-  const auto until = live_now() + ns_from_us(seconds * 1e6);
+                                                   double seconds, WaitFor what, const CancelToken& cancel) {
+  const TimeNs began = live_now(), half_lease = ns_from_us(options_.lease_s * 5e5);
+  const TimeNs until = what == WaitFor::kEnough ? kNever : began + ns_from_us(seconds * 1e6);
   std::shared_ptr<WorkerView> view;
   {
     const std::lock_guard lock(mutex_);
@@ -72,13 +88,22 @@ std::shared_ptr<RemoteDevices> BusWorkerPool::open(const Fleet& fleet, const Dep
     views_[view->generation] = view;
   }
   assign();
-  const auto ready = [&view, all] {
+  const auto ready = [&] {
+    // Workers announce themselves four times in a lease.
+    const bool all = what == WaitFor::kAll || (what == WaitFor::kEnough && live_now() - began < half_lease);
     for (size_t v = 0; v < view->loaded.size(); ++v)
       if (!view->loaded[v] && view->refused[v].empty() && (all || view->asked[v] != 0)) return false;
-    return true;
+    return what != WaitFor::kEnough || all_models_run(deployment, view->loaded);
   };
   std::unique_lock lock(mutex_);
-  while (!ready() && live_now() < until && !cancel.cancelled()) changed_.wait_for(lock, kLook);
+  bool waits = false;
+  while (!ready() && live_now() < until && !cancel.cancelled()) {
+    if (what == WaitFor::kEnough && !waits && live_now() - began > half_lease) {
+      waits = true;
+      log_line(LogLevel::kWarning, "too few workers for any plan of a model; waiting for more");
+    }
+    changed_.wait_for(lock, kLook);
+  }
   lock.unlock();
   return std::make_shared<PoolHandle>(*this, view);
 }

@@ -12,11 +12,19 @@ namespace heddle {
 class CancelToken {
  public:
   CancelToken() : flag_(std::make_shared<std::atomic<bool>>(false)) {}
+  // A flag of its own that also counts as raised once this one is, which has to be the outermost.
+  CancelToken inner() const {
+    CancelToken made;
+    made.outer_ = flag_;
+    return made;
+  }
   void cancel() const { flag_->store(true, std::memory_order_relaxed); }
-  bool cancelled() const { return flag_->load(std::memory_order_relaxed); }
+  bool cancelled() const {
+    return flag_->load(std::memory_order_relaxed) || (outer_ && outer_->load(std::memory_order_relaxed));
+  }
 
  private:
-  std::shared_ptr<std::atomic<bool>> flag_;
+  std::shared_ptr<std::atomic<bool>> flag_, outer_;
 };
 
 // When to stop: a point in time and/or a cancel flag. Cheap to copy; safe to poll from any thread.

@@ -40,6 +40,7 @@ struct DeploySettings {
   double wait_s = 600;      // for workers, when the server starts
   std::optional<bool> tls;  // default: yes; Ray: no
   bool tokens = true;
+  int64_t standbys = 0;  // servers beside the one that leads; they share their state on `bus`
   int64_t server_cpus = 2;
   std::string server_memory = "4Gi";
   std::string
@@ -47,7 +48,8 @@ struct DeploySettings {
   // Kubernetes
   std::string namespace_name = "default", models_claim, nats_image = "nats:2.10", priority_class;
   // Slurm
-  std::string partition, account, time = "24:00:00", server_constraint;
+  std::string partition, account, time = "24:00:00";
+  std::string server_constraint;  // feature of the servers' nodes; on Ray: their resource is heddle_ and this
   std::map<std::string, ClassSettings> classes;
 };
 

@@ -65,7 +65,8 @@ class FleetControl {
   static Result<std::unique_ptr<FleetControl>> create(InferService& service, const Fleet& fleet,
                                                       const FleetPlan& plan,
                                                       const FleetControlOptions& options);
-  // The same with the fleet, the plan, corrected times, drained devices and changes that another server saved.
+  // The same with the fleet, the plan, corrected times, drained devices and changes that another server saved. Workers
+  // are waited for without a limit, and not for all devices (WaitFor::kEnough).
   static Result<std::unique_ptr<FleetControl>> resume(InferService& service, const std::string& saved,
                                                       const FleetControlOptions& options);
   virtual ~FleetControl() = default;  // waits for a change that is under way

@@ -10,13 +10,12 @@
 
 namespace heddle {
 
-// Whose devices a plan gets, and how long it waits for them. With `all`, a device that no worker has by then,
-// or that `cancel` ended the waiting, is an error; else it is absent until a worker comes. The pool outlives
-// the generation.
+// Whose devices a plan gets, and how long it waits for them. With kAll a device that no worker has by then is an error,
+// and so is a `cancel` that ends the waiting but for kThere. The pool outlives the generation.
 struct WorkerWait {
   WorkerPool& pool;
   double seconds = 30;
-  bool all = true;
+  WaitFor what = WaitFor::kAll;
   CancelToken cancel;
 };
 
@@ -30,8 +29,8 @@ Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const F
                                                      const Fleet* timed_by = nullptr,
                                                      const WorkerWait* workers = nullptr);
 
-// Has workers load the plan's partitions. Errors, with `all`: devices without a worker, and parts that a
-// worker refuses.
+// Has workers load the plan's partitions. Errors, with kAll: devices without a worker, and parts that a
+// worker refuses. kCancelled.
 Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const Deployment& deployment,
                                                     const WorkerWait& wait);
 

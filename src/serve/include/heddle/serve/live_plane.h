@@ -52,7 +52,8 @@ struct LiveRequest {
   uint64_t digest = 0;   // of the payload, by the device in another process that had it last
   RemotePayload result;  // of a model that is computed there: its outputs one after the other
   Outcome outcome = Outcome::kOpen;
-  std::string error;  // of kFailed
+  std::string error;   // of kFailed
+  bool again = false;  // of kFailed: its device is gone, so another try may succeed
 };
 
 // Runs batches of one pool on one virtual device that is here.

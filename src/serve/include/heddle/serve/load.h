@@ -80,7 +80,7 @@ struct LoadOptions {
   size_t max_connections = 256;
   double timeout_s = 30;  // from when a request is due until it counts as lost
   // HTTP: a request whose connection breaks, that is answered by 503 or not for twice its SLO is sent again after
-  // 50 ms, to the next of the target and these, until the timeout.
+  // 50 ms, to the next of the target and these, until the timeout. Then it counts as lost, with the last reason.
   std::vector<LoadTarget> standbys;
   CancelToken cancel;  // sends nothing more, waits for what is under way
   ProgressSink* progress = nullptr;

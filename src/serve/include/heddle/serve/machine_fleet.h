@@ -34,7 +34,7 @@ class MachineFleet {
   //
   // With `workers`, each of them loads its parts of the files from its own host before this returns. Every
   // chain of devices that a request may take at its pools' same places is run once beside the whole model,
-  // which this process loads for that alone. Where a device has no worker yet (WorkerWait::all is false) the
+  // which this process loads for that alone. Where a device has no worker yet (see WaitFor) the
   // note says that its chain was not compared. Errors also: workers that refuse a part (the file is missing
   // there, or another one), open_workers()'s.
   virtual Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan,

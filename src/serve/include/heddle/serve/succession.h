@@ -19,9 +19,10 @@
 namespace heddle {
 
 struct SuccessionOptions {
-  std::string where;   // open_shared_store()'s
-  std::string name;    // of this server, for people
-  double lease_s = 1;  // silence after which a leader is replaced; 0.1 to 3600
+  std::string where, bucket = "heddle-state";  // open_shared_store()'s
+  std::string name;                            // of this server, for people
+  double lease_s = 1;                          // silence after which a leader is replaced; 0.1 to 3600
+  CancelToken lost;                            // raised when another server has taken over
 };
 
 // Thread-safe.
@@ -33,7 +34,7 @@ class Succession {
   // Until this server leads; from then on the lease is renewed. `waits` gets the name of each other leader. kCancelled.
   virtual Status wait_to_lead(const CancelToken& cancel,
                               const std::function<void(const std::string&)>& waits) = 0;
-  // Another server has taken over: this one has to end.
+  // Another server has taken over: this one must serve no more. It may stand by again in a new succession.
   virtual bool lost() const = 0;
   virtual std::string leader() const = 0;  // as last seen; "": nobody
   virtual uint64_t term() const = 0;       // for WorkerPoolOptions; 0 before this server leads

@@ -71,6 +71,15 @@ struct WorkerState {
   std::vector<DeviceCores> cores;  // of the newest plan
 };
 
+// Which devices of a plan have to be loaded before it serves.
+enum class WaitFor {
+  kAll,    // every one
+  kThere,  // those that have a worker; others are absent until one comes
+  // For a successor of another server: all, but after half a lease those that have a worker, once every model
+  // can run. There is no limit of time, for nobody else serves.
+  kEnough,
+};
+
 class WorkerPool {
  public:
   // Looks for workers on the bus from here on. Errors: options out of range.
@@ -80,12 +89,11 @@ class WorkerPool {
 
   // Gives the deployment's whole devices to workers, each to the one with the most devices of its class free,
   // and has them load their partitions; what a worker that joins later can take over is given to it then.
-  // Waits at most `seconds` until every device has loaded, or with `all` false every device that has a
-  // worker; a device that has none then is absent until one comes. A part that a worker refuses is not
-  // waited for (RemoteDevices::refusal()). The feature maps' sizes and the models' files are those of
-  // `fleet`. The pool outlives what this returns.
+  // Waits at most `seconds` for the devices of `what`. A part that a worker refuses is not waited for
+  // (RemoteDevices::refusal()). The feature maps' sizes and the models' files are those of `fleet`. The pool
+  // outlives what this returns.
   virtual std::shared_ptr<RemoteDevices> open(const Fleet& fleet, const Deployment& deployment,
-                                              double seconds, bool all, const CancelToken& cancel) = 0;
+                                              double seconds, WaitFor what, const CancelToken& cancel) = 0;
   // Of a plan's whole devices, those without a worker at present, by class.
   virtual std::map<std::string, int64_t> missing(const Deployment& deployment) const = 0;
   virtual std::vector<WorkerState> workers() const = 0;  // by name
