@@ -4,7 +4,7 @@
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
 # setup.sh --demo        only what `make demo` needs: no clang, no MPI, 376 of 750 MB of wheels
 # setup.sh --docs        only what `make docs` needs: MkDocs in .venv-docs, 27 MB of wheels
-# setup.sh --deploy      what `make test-deploy` needs: Slurm, NATS, and Ray in .venv-deploy (170 MB of wheels)
+# setup.sh --deploy      what `make test-deploy` needs: Slurm, NATS, and Ray in .venv-deploy (130 MB of wheels)
 # setup.sh --torch       libtorch for the backend torch, which the rest does without
 # setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
 set -euo pipefail

@@ -46,6 +46,28 @@ def test_a_changed_plan_is_a_difference_that_patch_applies(fleet: Path) -> None:
         assert (folder / "old" / path.name).read_text() == path.read_text()
 
 
+def test_servers_that_stand_by_have_nodes_of_their_own_on_slurm(fleet: Path) -> None:
+    path = settings(fleet.parent, bus="nats://bus:4222", standbys=1)
+    deploy(fleet, "--on", "slurm", "-o", "out", "--settings", path)
+    batch = (fleet.parent / "out" / "fleet.sbatch").read_text()
+    servers = batch[: batch.index("#SBATCH hetjob")]
+    assert "#SBATCH --nodes=2\n" in servers and "#SBATCH --ntasks-per-node=1\n" in servers
+    assert "for i in $(seq 0 1); do\n  keep" in batch[batch.index("servers=()") :]
+    assert "--state nats://bus:4222" in (fleet.parent / "out" / "server.sh").read_text().replace("\\\n", " ")
+
+
+def test_the_difference_is_what_whatif_says(tmp_path: Path) -> None:
+    mixed = Path(__file__).parents[2] / "examples" / "mixed-fleet.yaml"
+    (tmp_path / "smaller.yaml").write_text(mixed.read_text().replace("name: L4, count: 25", "name: L4, count: 24"))
+    shown = run_heddle("fleet", "whatif", mixed, "--count", "L4=24", "--json", "-q", folder=tmp_path).stdout
+    before, after = (json.loads(shown)[when]["devices"] for when in ("before", "after"))
+    run_heddle("deploy", mixed, "--on", "kubernetes", "-o", "old", folder=tmp_path)
+    patch = run_heddle("deploy", "smaller.yaml", "--on", "kubernetes", "--diff", "old", folder=tmp_path).stdout
+    for name in before:
+        changes = f"-  replicas: {before[name]}\n+  replicas: {after[name]}\n" in patch
+        assert changes == (before[name] != after[name]), name
+
+
 def test_a_class_that_the_new_plan_does_not_use_goes(fleet: Path) -> None:
     deploy(fleet, "--on", "kubernetes", "-o", "out")
     kept = fleet.parent / "out" / "secrets"

@@ -42,11 +42,12 @@ class Service : public testing::Test {
   static constexpr const char* kInfer = "/v2/models/add/infer";
 
   void start(const std::vector<std::string>& paths,
-             const ModelSettings& defaults = {.slo_us = 60e6, .max_batch = 4}) {
+             const ModelSettings& defaults = {.slo_us = 60e6, .max_batch = 4}, bool adapt = false) {
     auto sources = find_models(paths, defaults);
     ASSERT_TRUE(sources.ok()) << sources.error().to_string();
     LocalServerOptions options;
     options.measure_s = .001;
+    options.adapt = adapt;
     auto local = LocalServer::create(service_, std::move(*sources), options);
     ASSERT_TRUE(local.ok()) << local.error().to_string();
     local_ = std::move(*local);
@@ -107,6 +108,23 @@ TEST_F(Service, ComputesWhatTheModelComputes) {
     });
   for (auto& t : clients) t.join();
   EXPECT_EQ(right, 160);
+}
+
+// Every set of cores has its turns, and a model that is loaded again keeps what is compiled for them.
+TEST_F(Service, AdaptsToFreeCores) {
+  start({folder_.write("add.onnx", add_model())}, {.slo_us = 60e6, .max_batch = 2}, true);
+  for (int round = 0; round < 2; ++round) {
+    RawClient client(server_->port());
+    for (int i = 0; i < 120; ++i) {
+      const auto got =
+          json(client.ask("POST", kInfer,
+                          R"({"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [)" +
+                              std::to_string(i) + R"(, 0, 0]}], "outputs": [{"name": "z"}]})"));
+      ASSERT_EQ(got["outputs"].size(), 1U);
+      ASSERT_EQ(got["outputs"][0]["data"], Json({2 * (i + 1), 4, 6}));
+    }
+    ASSERT_TRUE(local_->load("add").ok());
+  }
 }
 
 TEST_F(Service, SpeaksTheBinaryExtension) {

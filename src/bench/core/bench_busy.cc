@@ -54,20 +54,26 @@ Status bench_model_busy(const BenchModel& model, const BenchOptions& options, co
     auto median = bench_row("busy", model.name, "auto", with + "median", "us", versus.ours_us);
     auto p95 = bench_row("busy", model.name, "auto", with + "95th percentile", "us", versus.ours_p95_us);
     double best_us = 0, best_p95_us = 0, ratio = 0;
+    std::vector<BenchRow> alone;  // each engine's
     for (const EngineComparison& engine : versus.engines) {
       if (!engine.absent.empty()) continue;
+      const char* name = engine_name(engine.engine);
+      alone.push_back(bench_row("busy", model.name, name, with + name + ", median", "us", engine.us));
+      alone.push_back(
+          bench_row("busy", model.name, name, with + name + ", 95th percentile", "us", engine.p95_us));
       if (best_us == 0 || engine.us < best_us) {
         best_us = engine.us;
-        median.beside(engine_name(engine.engine), engine.us);
+        median.beside(name, engine.us);
       }
       if (best_p95_us == 0 || engine.p95_us < best_p95_us) {
         best_p95_us = engine.p95_us;
-        p95.beside(engine_name(engine.engine), engine.p95_us);
+        p95.beside(name, engine.p95_us);
       }
       ratio = std::max(ratio, engine.ratio);
     }
     rows.push_back(median);
     rows.push_back(p95);
+    rows.insert(rows.end(), alone.begin(), alone.end());
     if (best_us == 0) continue;
     ratios[static_cast<size_t>(count)].median.push_back(ratio);
     ratios[static_cast<size_t>(count)].p95.push_back(versus.ours_p95_us / best_p95_us);

@@ -53,6 +53,7 @@ struct ServeFlags {
   double max_rate = 0, drain_s = 10, clock = 1;
   ServeWorkerFlags workers;
   ServeDriftFlags drift;
+  bool adapt = false;
   StandbyFlags standby;
   TraceFlags traces;
   LogFlags log;
@@ -123,6 +124,7 @@ Status check_plan_flags(const ServeFlags& o) {
                                                       {"--shape", !o.shapes.empty()},
                                                       {"--value", !o.values.empty()},
                                                       {"--max-batch", o.max_batch.has_value()},
+                                                      {"--adapt", o.adapt},
                                                       {"--precision", !o.precision.empty()},
                                                       {"--calibration", !o.calibration.folder.empty()},
                                                       {"--decisions", !o.calibration.decisions.empty()}};
@@ -173,6 +175,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   HEDDLE_RETURN_IF_ERROR(o.calibration.settings(options.calibration, options.decisions));
   options.in_flight = static_cast<int>(o.in_flight.value_or(0));
   options.on_ranks = on_ranks;
+  options.adapt = o.adapt;
   if (o.plan_for == "rate") {
     options.choice = LocalChoice::kRate;
   } else if (!o.plan_for.empty() && o.plan_for != "goodput") {
@@ -195,6 +198,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                       {"--shape", !o.shapes.empty()},
                                       {"--plan-for", !o.plan_for.empty()},
                                       {"--in-flight", o.in_flight.has_value()},
+                                      {"--adapt", o.adapt},
                                       {"--precision", !o.precision.empty()},
                                       {"--budget", !o.budget.empty()},
                                       {"--calibration", !o.calibration.folder.empty()},
@@ -443,6 +447,8 @@ RunFn setup_serve(Command& command) {
   command.list("--value", o->values, "models: make an .onnx input a constant: NAME=2,3 (repeatable)");
   o->varying.declare(command);
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
+  command.flag("--adapt", o->adapt,
+               "models: compile for fewer cores, too, and use them while other work slows runs on all");
   command.option(
       "--precision", o->precision,
       "models: f32, tf32, bf16, fp16, auto for what the engine takes by itself (default auto), or budget: "

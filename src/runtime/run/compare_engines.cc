@@ -17,12 +17,14 @@ namespace {
 constexpr std::array kEngineNames = {"openvino", "openvino-f32", "onnxruntime", "openvino-hetero",
                                      "openvino-auto"};
 
-// Latency: the median of requests one after the other, whose times are added to `all`. Throughput: the time of all,
-// per request.
+// Latency: the median of requests one after the other, whose times are added to `all`; one before them does not count,
+// because the side before has filled the caches and its threads may still spin. Throughput: the time of all, per
+// request.
 Result<double> timed(int count, bool at_once, const std::function<Status(int count)>& run,
                      std::vector<double>& all) {
   std::vector<double> times;
   const int step = at_once ? count : 1;
+  if (!at_once) HEDDLE_RETURN_IF_ERROR(run(1));
   for (int i = 0; i < count; i += step) {
     const int64_t start = now_ns();
     HEDDLE_RETURN_IF_ERROR(run(step));

@@ -39,8 +39,12 @@ Result<RoundTimes> time_in_turns(std::span<const std::function<Result<double>()>
   RoundTimes times(sides.size());
   for (int round = 0; round < options.rounds; ++round) {
     if (options.deadline.should_stop() && round > 0) break;
+    // Forwards, then backwards, from each side in turn, so that all come as often after each other one: threads of the
+    // side before may still spin while they wait for work.
+    const size_t first = static_cast<size_t>(round / 2) % sides.size();
     for (size_t turn = 0; turn < sides.size(); ++turn) {
-      const size_t side = (turn + static_cast<size_t>(round)) % sides.size();
+      const size_t step = round % 2 == 0 || turn == 0 ? turn : sides.size() - turn;
+      const size_t side = (first + step) % sides.size();
       HEDDLE_ASSIGN_OR_RETURN(const double us, sides[side]());
       times[side].push_back(us);
     }

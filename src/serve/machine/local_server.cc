@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "adaptive_runner.h"
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/variants.h"
@@ -17,14 +18,16 @@
 #include "heddle/runtime/precision_error.h"
 #include "heddle/runtime/run.h"
 #include "local_plan.h"
+#include "machine_watch.h"
 #include "prepared_model.h"
 #include "served_plan.h"
 
 namespace heddle {
 namespace {
 
-constexpr size_t kMostWays = 16;   // to divide the cores that are planned for
-constexpr size_t kMostJobs = 256;  // loads and unloads that wait; gRPC does not limit its calls
+constexpr size_t kMostWays = 16;     // to divide the cores that are planned for
+constexpr size_t kMostCoreSets = 6;  // smaller than a device's, for which a model is compiled to adapt
+constexpr size_t kMostJobs = 256;    // loads and unloads that wait; gRPC does not limit its calls
 
 // A model of the repository, loaded or not.
 struct Entry {
@@ -156,6 +159,7 @@ class Server final : public LocalServer {
     for (const auto& d : cluster.devices()) {
       const auto name = hardware_name(d.name);
       names.push_back(name);
+      machine_.push_back(d);
       const auto& only = options_.devices;
       if (only.empty() || std::find(only.begin(), only.end(), name) != only.end()) devices_.push_back(d);
     }
@@ -245,6 +249,40 @@ class Server final : public LocalServer {
     return {};
   }
 
+  using Runner = std::shared_ptr<DeviceRunner>;
+
+  // A bucket of the model on a device, for this turn there. What is compiled is kept between plans.
+  Result<Runner> runner(Entry& entry, size_t bucket, const Device& device, int turn) {
+    auto& of_bucket = entry.model->buckets[bucket];
+    Runner& kept = of_bucket.runners[device.name + "#" + std::to_string(turn)];
+    if (!kept) {
+      report("compiling " + of_bucket.model->served.name + " for " + device.name);
+      HEDDLE_ASSIGN_OR_RETURN(kept, entry.model->compile(bucket, device_for(entry, device)));
+    }
+    return kept;
+  }
+
+  // The same, which adapts: with the sets of the device's cores that this machine has, larger ones first.
+  Result<Runner> adaptive_runner(Entry& entry, size_t bucket, const Device& device, int turn) {
+    HEDDLE_ASSIGN_OR_RETURN(Runner whole, runner(entry, bucket, device, turn));
+    std::vector<Device> smaller;
+    for (const Device& d : machine_)
+      if (!d.cores.empty() && d.cores.size() < device.cores.size() && d.backend == device.backend &&
+          std::ranges::includes(device.cores, d.cores))
+        smaller.push_back(d);
+    if (smaller.empty()) return whole;
+    std::ranges::stable_sort(smaller, std::ranges::greater(), [](const Device& d) { return d.cores.size(); });
+    if (smaller.size() > kMostCoreSets) smaller.resize(kMostCoreSets);
+    Runner& kept = entry.model->buckets[bucket].adaptive[device.name + "#" + std::to_string(turn)];
+    if (kept) return kept;
+    std::vector<Runner> runners = {std::move(whole)};
+    for (const Device& d : smaller) {
+      HEDDLE_ASSIGN_OR_RETURN(runners.emplace_back(), runner(entry, bucket, d, turn));
+    }
+    kept = std::make_shared<AdaptiveRunner>(std::move(runners));
+    return kept;
+  }
+
   // Plans for what is loaded and puts it to work. What is compiled for a device that it keeps stays.
   Status cut_over() {
     struct Place {
@@ -282,13 +320,10 @@ class Server final : public LocalServer {
       for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v) {
         const auto& device = local.device_of[v];
         // Models that share all cores may get several turns there: each is a runner of its own.
-        auto& runner = entry->model->buckets[bucket]
-                           .runners[device.name + "#" + std::to_string(turns[{p.model, device.name}]++)];
-        if (!runner) {
-          report("compiling " + models[p.model]->served.name + " for " + device.name);
-          HEDDLE_ASSIGN_OR_RETURN(runner, entry->model->compile(bucket, device_for(*entry, device)));
-        }
-        by_model[v][p.model] = runner;
+        const int turn = turns[{p.model, device.name}]++;
+        HEDDLE_ASSIGN_OR_RETURN(by_model[v][p.model], options_.adapt
+                                                          ? adaptive_runner(*entry, bucket, device, turn)
+                                                          : runner(*entry, bucket, device, turn));
       }
     }
     std::vector<std::shared_ptr<DeviceRunner>> runners;
@@ -343,12 +378,17 @@ class Server final : public LocalServer {
     jobs_changed_.notify_one();
   }
 
-  // Loads and unloads on a thread of its own: they take seconds.
+  // Loads and unloads on a thread of its own: they take seconds. In between it looks at the machine.
   void work() {
+    const auto every = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::duration<double>(options_.watch_every_s));
     std::unique_lock lock(jobs_mutex_);
     while (!quit_) {
       if (jobs_.empty()) {
-        jobs_changed_.wait(lock);
+        if (jobs_changed_.wait_for(lock, every) == std::cv_status::no_timeout) continue;
+        lock.unlock();
+        for (const auto& line : watch_.look(reading())) log_line(LogLevel::kWarning, line);
+        lock.lock();
         continue;
       }
       const Job job = std::move(jobs_.front());
@@ -359,9 +399,20 @@ class Server final : public LocalServer {
     }
   }
 
+  WatchReading reading() const {
+    WatchReading now{.now_s = seconds_from_ns(live_now()), .cores = core_use(), .models = {}};
+    for (const auto& pool : service_.pools()) {
+      ModelRuns& model = now.models[pool.role.model];
+      model.runs += pool.counters.runs;
+      model.busy_s += pool.counters.busy_s;
+      model.predicted_s += pool.counters.predicted_s;
+    }
+    return now;
+  }
+
   InferService& service_;
   LocalServerOptions options_;
-  std::vector<Device> devices_;
+  std::vector<Device> machine_, devices_;  // all; those that may be used
   std::vector<DeviceSet> ways_;
   std::mutex mutex_;  // guards entries_
   std::map<std::string, Entry> entries_;
@@ -370,6 +421,7 @@ class Server final : public LocalServer {
   std::deque<Job> jobs_;
   std::vector<InferService::Repository::Entry> index_;
   bool quit_ = false;
+  MachineWatch watch_;  // worker_'s alone
   std::thread worker_;
 };
 

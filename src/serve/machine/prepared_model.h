@@ -19,7 +19,8 @@ namespace heddle {
 struct PreparedBucket {
   std::shared_ptr<LocalModel> model;
   std::vector<LocalTimes> times;
-  std::map<std::string, std::shared_ptr<DeviceRunner>> runners;  // by device and turn, kept between plans
+  std::map<std::string, std::shared_ptr<DeviceRunner>> runners;   // by device and turn, kept between plans
+  std::map<std::string, std::shared_ptr<DeviceRunner>> adaptive;  // the same with smaller sets of cores
 };
 
 struct PreparedModel {

@@ -34,7 +34,10 @@ struct LocalServerOptions {
   DecisionRules decisions;
   double measure_s = .1;  // of each model, target and batch size
   LocalChoice choice = LocalChoice::kGoodput;
-  int in_flight = 0;  // of a plan file: requests at once; 0: as many as keep its devices busy
+  // Compiles each model for smaller sets of a device's cores, too, and changes between them by the measured times.
+  bool adapt = false;
+  double watch_every_s = 10;  // between looks whether models run as measured; what is found is logged
+  int in_flight = 0;          // of a plan file: requests at once; 0: as many as keep its devices busy
   const OpenedPlan* on_ranks = nullptr;  // the plan file's plan, opened on several ranks; outlives the server
   Deadline deadline;                     // of create()
   ProgressSink* progress = nullptr;
