@@ -78,7 +78,7 @@ Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invoca
   if (!flags.seeds)
     return invalid_input("--first-seed needs --simulate, the number of seeds to simulate from there");
   const int64_t seeds = *flags.seeds, first_seed = flags.first_seed.value_or(1);
-  set_log(LogLevel::kError, LogForm::kElapsed);  // planning logs real times, which differ from run to run
+  stop_log();  // planning logs real times, which differ from run to run; a replay has its own lines
   const Stopwatch watch;
   Sums sums;
   int64_t done = 0;

@@ -11,6 +11,23 @@ constexpr uint64_t kFleetFile = 1;  // the hash of its content
 
 }  // namespace
 
+InferRequest payload_request(const std::string& model, Random& random) {
+  const auto size = static_cast<size_t>(random.between(1, 200));
+  const std::shared_ptr<std::byte[]> payload(new std::byte[size]);
+  for (size_t i = 0; i < size; ++i) payload[i] = static_cast<std::byte>(random.below(256));
+  InferRequest request;
+  request.model = model;
+  InferTensor tensor;
+  tensor.name = kPayloadInput;
+  tensor.dtype = DType::kU8;
+  tensor.shape = {static_cast<int64_t>(size)};
+  tensor.data = payload.get();
+  tensor.bytes = static_cast<int64_t>(size);
+  tensor.owner = payload;
+  request.inputs.push_back(std::move(tensor));
+  return request;
+}
+
 int64_t SimulatedServer::next_look() const {
   return succession_ ? Simulation::current().now() + kLook_ns : INT64_MAX;
 }
@@ -99,18 +116,19 @@ Status SimulatedAnnouncer::call(std::function<Status(WorkerBus&)> what) {
   if (cut_off) return lost;
   const int64_t arrives = simulation.now() + network_.delay();
   const auto there = server->process;
-  simulation.start(there, [&simulation, &network = network_, answer, server, what = std::move(what), arrives, there, me] {
-    while (std::max(arrives, network.cut_until(me, there)) > simulation.now())
-      simulation.wait(&arrives, std::max(arrives, network.cut_until(me, there)));
-    if (!server->bus) return;
-    const auto bus = server->bus;
-    const auto status = what(*bus);
-    const int64_t back = simulation.now() + network.delay();
-    while (std::max(back, network.cut_until(there, me)) > simulation.now())
-      simulation.wait(&back, std::max(back, network.cut_until(there, me)));
-    *answer = {true, status};
-    simulation.wake(answer.get());
-  });
+  simulation.start(
+      there, [&simulation, &network = network_, answer, server, what = std::move(what), arrives, there, me] {
+        while (std::max(arrives, network.cut_until(me, there)) > simulation.now())
+          simulation.wait(&arrives, std::max(arrives, network.cut_until(me, there)));
+        if (!server->bus) return;
+        const auto bus = server->bus;
+        const auto status = what(*bus);
+        const int64_t back = simulation.now() + network.delay();
+        while (std::max(back, network.cut_until(there, me)) > simulation.now())
+          simulation.wait(&back, std::max(back, network.cut_until(there, me)));
+        *answer = {true, status};
+        simulation.wake(answer.get());
+      });
   while (!answer->there && simulation.now() < until) simulation.wait(answer.get(), until);
   return answer->there ? answer->status : lost;
 }

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/random.h"
 #include "heddle/fleet/fleet_plan.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/infer_service.h"
+#include "heddle/serve/succession.h"
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
-#include "heddle/serve/succession.h"
 #include "service_checks.h"
 #include "simulated_network.h"
 #include "simulated_store.h"
@@ -64,6 +65,9 @@ class SimulatedProcess {
   bool stopping_ = false;
 };
 
+// With 1 to 200 random bytes.
+InferRequest payload_request(const std::string& model, Random& random);
+
 struct SimulatedService {
   Fleet fleet;
   FleetPlan plan;
@@ -106,7 +110,8 @@ class SimulatedServer final : public SimulatedProcess {
 // What workers see of a server's bus: calls that take their time, or fail when no answer comes within the lease.
 class SimulatedAnnouncer final : public Announcer {
  public:
-  SimulatedAnnouncer(SimulatedNetwork& network, const std::shared_ptr<SimulatedServer>& server, double lease_s)
+  SimulatedAnnouncer(SimulatedNetwork& network, const std::shared_ptr<SimulatedServer>& server,
+                     double lease_s)
       : network_(network), server_(server), lease_s_(lease_s) {}
   Status announce(const std::string& key, const std::string& value) override {
     return call([key, value](WorkerBus& bus) { return bus.announce(key, value); });
@@ -129,7 +134,11 @@ class SimulatedWorker final : public SimulatedProcess {
   // It announces itself to each of the servers, which may change.
   SimulatedWorker(const WorkerOptions& options, SimulatedNetwork& network,
                   std::span<const std::shared_ptr<SimulatedServer>> servers, double lease_s)
-      : SimulatedProcess(options.name), options(options), network_(network), servers_(servers), lease_s_(lease_s) {}
+      : SimulatedProcess(options.name),
+        options(options),
+        network_(network),
+        servers_(servers),
+        lease_s_(lease_s) {}
 
   const WorkerOptions options;
   std::unique_ptr<Worker> worker;

@@ -21,7 +21,10 @@ class ServiceRun {
  public:
   // `standbys`: at most so many servers more, if the seed has workers.
   ServiceRun(ServiceSimulationCounts& counts, size_t standbys)
-      : simulation_(Simulation::current()), random_(simulation_.random()), counts_(counts), standbys_(standbys) {}
+      : simulation_(Simulation::current()),
+        random_(simulation_.random()),
+        counts_(counts),
+        standbys_(standbys) {}
 
   void run() {
     set_up();
@@ -103,7 +106,9 @@ class ServiceRun {
 
   // Where clients send to: the server that leads. Of several that believe so, the last.
   void choose_server() {
-    const auto serves = [this](const SimulatedServer& s) { return s.ready && !simulation_.frozen(s.process); };
+    const auto serves = [this](const SimulatedServer& s) {
+      return s.ready && !simulation_.frozen(s.process);
+    };
     if (!server_ || std::ranges::find(slots_, server_) == slots_.end()) server_ = slots_.front();
     for (const auto& s : slots_)
       if (s && serves(*s) && (!serves(*server_) || s->term() > server_->term())) server_ = s;
@@ -142,21 +147,11 @@ class ServiceRun {
   }
 
   void send(const std::shared_ptr<SimulatedServer>& server, const std::string& model, int64_t slo) {
-    const auto size = static_cast<size_t>(random_.between(1, 200));
-    const std::shared_ptr<std::byte[]> payload(new std::byte[size]);
-    for (size_t i = 0; i < size; ++i) payload[i] = static_cast<std::byte>(random_.below(256));
-    InferRequest request;
-    request.model = model;
-    InferTensor tensor;
-    tensor.name = kPayloadInput;
-    tensor.dtype = DType::kU8;
-    tensor.shape = {static_cast<int64_t>(size)};
-    tensor.data = payload.get();
-    tensor.bytes = static_cast<int64_t>(size);
-    tensor.owner = payload;
-    request.inputs.push_back(std::move(tensor));
+    InferRequest request = payload_request(model, random_);
+    const auto& payload = request.inputs.front();
     const auto number =
-        requests_.sent(server->process, payload_digest(payload.get(), size), simulation_.now() + slo);
+        requests_.sent(server->process, payload_digest(payload.data, static_cast<size_t>(payload.bytes)),
+                       simulation_.now() + slo);
     server->service.infer(std::move(request), [this, number](const Result<InferResponse>& answer) {
       uint64_t digest = 0;
       if (answer.ok())
@@ -325,6 +320,7 @@ class ServiceRun {
       change->server->control->replace(fleet, [this, change](const Status& status) {
         if (change->answered) simulation_.fail("a change of plan is answered twice");
         change->answered = true;
+        change->done = status.ok();
         simulation_.note(status.ok() ? "the plan is changed"
                                      : "no other plan: " + status.error().to_string());
       });
@@ -361,6 +357,13 @@ class ServiceRun {
     for (size_t i = 0; i < changes_.size(); ++i)
       while (changes_[i]->server == server_ && !changes_[i]->answered) sleep_ns(50 * kMs);
     replace(what_.fleet);
+    // A server that was replaced meanwhile refuses: the one that leads is asked.
+    for (int i = 0; what_.disk && i < 100 && !changes_.back()->done; ++i) {
+      sleep_ns(50 * kMs);
+      choose_server();
+      if (changes_.back()->answered ? !changes_.back()->done : server_ != changes_.back()->server)
+        if (server_->ready) replace(what_.fleet);
+    }
   }
 
   void check_queues() {
@@ -443,7 +446,7 @@ class ServiceRun {
 
   struct Change {
     std::shared_ptr<SimulatedServer> server;
-    bool asked = false, answered = false;
+    bool asked = false, answered = false, done = false;
   };
 
   Simulation& simulation_;

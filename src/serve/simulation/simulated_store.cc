@@ -40,13 +40,14 @@ class Store final : public SharedStore {
     const auto me = simulation.process(), there = disk_->process;
     const int64_t until = simulation.now() + kPatience_ns;
     const int64_t arrives = simulation.now() + network_.delay();
-    simulation.start(there, [&simulation, &network = network_, answer, what = std::move(what), arrives, there, me] {
-      travel(simulation, network, me, there, arrives);
-      auto result = what();
-      travel(simulation, network, there, me, simulation.now() + network.delay());
-      *answer = std::move(result);
-      simulation.wake(answer.get());
-    });
+    simulation.start(there,
+                     [&simulation, &network = network_, answer, what = std::move(what), arrives, there, me] {
+                       travel(simulation, network, me, there, arrives);
+                       auto result = what();
+                       travel(simulation, network, there, me, simulation.now() + network.delay());
+                       *answer = std::move(result);
+                       simulation.wake(answer.get());
+                     });
     while (!*answer && simulation.now() < until) simulation.wait(answer.get(), until);
     return *answer ? **answer : Result<T>(io_error("the store does not answer"));
   }

@@ -34,8 +34,8 @@ class StoredSuccession final : public Succession {
   bool lost() const override { return leadership_.lost(); }
   std::string leader() const override { return leadership_.leader(); }
   uint64_t term() const override { return leadership_.term(); }
-  Result<std::string> saved_state(uint64_t hash) override { return state_.load(hash); }
-  Status save(uint64_t hash, const std::string& state) override { return state_.save(hash, state); }
+  Result<std::string> saved_state(uint64_t hash) override { return state_.load(hash, term()); }
+  Status save(uint64_t hash, const std::string& state) override { return state_.save(hash, state, term()); }
 
  private:
   const std::string where_;
