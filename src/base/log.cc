@@ -38,6 +38,8 @@ void set_log(LogLevel least, LogForm form) {
   least_level = static_cast<int>(least);
 }
 
+void stop_log() { least_level = kNothing; }
+
 bool logs(LogLevel level) { return static_cast<int>(level) >= least_level; }
 
 bool log_is_stamped() { return least_level != kNothing && log_form == LogForm::kStamped; }

@@ -215,14 +215,44 @@ TEST(SharedStores, BadPlacesAreNamed) {
 TEST(ServerStates, AStateIsOfOneFleetFileAndOfOneLeader) {
   const auto store = std::make_shared<MemoryStore>();
   ServerState a(store), b(store);
-  EXPECT_EQ(a.load(1).value(), "");
-  EXPECT_TRUE(a.save(1, "first").ok());
-  EXPECT_TRUE(a.save(1, "second").ok());
-  EXPECT_EQ(b.load(1).value(), "second");
-  EXPECT_EQ(b.load(2).value(), "");  // the file was changed since
-  EXPECT_TRUE(b.save(2, "third").ok());
-  EXPECT_EQ(a.save(1, "late").error().code(), Code::kCancelled);
-  EXPECT_EQ(b.load(2).value(), "third");
+  EXPECT_EQ(a.load(1, 1).value(), "");
+  EXPECT_TRUE(a.save(1, "first", 1).ok());
+  EXPECT_TRUE(a.save(1, "second", 1).ok());
+  EXPECT_EQ(b.load(1, 2).value(), "second");
+  // Whoever took over has seen the last state that the one before could save.
+  EXPECT_EQ(a.save(1, "late", 1).error().code(), Code::kCancelled);
+  EXPECT_EQ(a.load(1, 1).error().code(), Code::kCancelled);
+  EXPECT_EQ(b.load(2, 2).value(), "");  // the file was changed since
+  EXPECT_TRUE(b.save(2, "third", 2).ok());
+  EXPECT_EQ(a.load(2, 3).value(), "third");
+}
+
+// Carries a write out and says that it did not.
+class LosesAnswers final : public SharedStore {
+ public:
+  explicit LosesAnswers(std::shared_ptr<SharedStore> store) : store_(std::move(store)) {}
+  Result<Entry> get(const std::string& key) override { return store_->get(key); }
+  Result<std::optional<uint64_t>> set(const std::string& key, const std::string& value,
+                                      uint64_t revision) override {
+    auto done = store_->set(key, value, revision);
+    if (loses) return io_error("the store does not answer");
+    return done;
+  }
+  bool loses = false;
+
+ private:
+  const std::shared_ptr<SharedStore> store_;
+};
+
+TEST(ServerStates, AWriteWithoutAnAnswerIsNoOtherServers) {
+  const auto store = std::make_shared<LosesAnswers>(std::make_shared<MemoryStore>());
+  ServerState a(store);
+  ASSERT_EQ(a.load(1, 1).value(), "");
+  store->loses = true;
+  EXPECT_EQ(a.save(1, "first", 1).error().code(), Code::kIo);
+  store->loses = false;
+  EXPECT_TRUE(a.save(1, "second", 1).ok());
+  EXPECT_EQ(a.load(1, 1).value(), "second");
 }
 
 class StandbyProgram : public StandbyServers {};

@@ -44,7 +44,7 @@ Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invoca
   if (!flags.seeds)
     return invalid_input("--first-seed needs --simulate, the number of seeds to simulate from there");
   const int64_t first_seed = flags.first_seed.value_or(1);
-  set_log(LogLevel::kError, LogForm::kElapsed);  // planning logs real times, which differ from run to run
+  stop_log();  // planning logs real times, which differ from run to run; a replay has its own lines
   if (invocation.verbose && *flags.seeds == 1) {
     trace_seed(static_cast<uint64_t>(first_seed), [](int64_t now_ns, const std::string& line) {
       print(stderr, "{:10.4f} s  {}\n", static_cast<double>(now_ns) * 1e-9, line);

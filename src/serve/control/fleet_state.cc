@@ -76,7 +76,7 @@ Status FleetState::begin(Served first, const Json* changes) {
   if (resumes_) log_.continue_from(*changes);
   HEDDLE_RETURN_IF_ERROR(put_to_work(std::move(first)));
   begin_trial({}, {});
-  save();
+  (void)save();
   return {};
 }
 
@@ -148,16 +148,21 @@ Status FleetState::put_to_work(Served next) {
   return {};
 }
 
-void FleetState::save() {
-  if (!options_.save || saved_) return;
-  saved_ = true;
+// kCancelled: another server leads, and has a plan of its own. After any other error it is tried again.
+Status FleetState::save() {
+  if (!options_.save || saved_) return {};
   Json state = to_json(served_);
   state["changes"] = log_.entries();
-  const Status saved = options_.save(state.dump());
-  if (!saved.ok() && options_.log)
-    options_.log(LogLevel::kWarning,
-                 "the plan in use is not saved, so a server that takes over would not have it: " +
-                     saved.error().to_string());
+  Status saved = options_.save(state.dump());
+  saved_ = saved.ok() || saved.error().code() == Code::kCancelled;
+  const bool failed_before = std::exchange(save_failed_, !saved.ok());
+  if (options_.log && failed_before != save_failed_)
+    options_.log(saved.ok() ? LogLevel::kInfo : LogLevel::kWarning,
+                 saved.ok()
+                     ? "the plan in use is saved"
+                     : "the plan in use is not saved, so a server that takes over would not have it: " +
+                           saved.error().to_string());
+  return saved;
 }
 
 Status FleetState::change_to(Served next, const char* what) {
@@ -171,8 +176,9 @@ Status FleetState::change_to(Served next, const char* what) {
                            check_fleet_plan(*available, back.plan).ok();
   begin_trial(can_go_back ? std::optional(std::move(back)) : std::nullopt, {});
   log_.add(PlanEvent::kAsked, what, {{"value", served_.plan.value}});
-  save();
-  return {};
+  // Whoever asked must not take for done what the server that leads now does not know.
+  auto saved = save();
+  return saved.ok() || saved.error().code() != Code::kCancelled ? Status() : saved;
 }
 
 FleetPlanOptions FleetState::plan_options() const {
@@ -215,7 +221,7 @@ void FleetState::look() {
   const auto trial = trial_.look(now_s(), goodput);
   if (trial.verdict != TrialResult::Verdict::kOpen) conclude(trial);
   if (options_.drift.share > 0) look_for_drift();
-  save();
+  (void)save();
 }
 
 void FleetState::look_for_drift() {

@@ -58,7 +58,9 @@ class FleetState {
   Result<double> replan(Served& next) const;
 
   // Is look() to be called, every look_s() seconds? It reads what was measured and acts on it.
-  bool looks() const { return options_.drift.share > 0 || options_.try_changes; }
+  bool looks() const {
+    return options_.drift.share > 0 || options_.try_changes || (options_.save && !saved_);
+  }
   double look_s() const { return look_s_; }
   void look();
 
@@ -71,7 +73,7 @@ class FleetState {
   Result<std::unique_ptr<Generation>> generation(const Served& next) const;
   Status put_to_work(Served next);
   // A plan that was just put to work, for a successor. A failure is logged, and the plan is in use all the same.
-  void save();
+  Status save();
   double settle_s() const;
   // Of the plan that has just been put to work. `back`: where its trial may lead back to.
   void begin_trial(std::optional<Served> back, std::vector<Drift> causes);
@@ -88,8 +90,9 @@ class FleetState {
   std::vector<Drift> causes_;
   PlanLog log_;
   bool begun_ = false, resumes_ = false;
-  bool saved_ = false;   // the plan in use, or it could not be
-  mutable Mutex mutex_;  // held to change what follows, and by other threads to read it
+  bool saved_ = false;        // the plan in use
+  bool save_failed_ = false;  // and was said to have
+  mutable Mutex mutex_;       // held to change what follows, and by other threads to read it
   Served served_;
   std::vector<PoolRatio> ratios_;
 };

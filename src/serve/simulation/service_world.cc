@@ -1,15 +1,75 @@
 #include "service_world.h"
 
 #include "heddle/base/sync.h"
+#include "standby/stored_succession.h"
 
 namespace heddle {
+namespace {
+
+constexpr int64_t kLook_ns = 50'000'000;
+constexpr uint64_t kFleetFile = 1;  // the hash of its content
+
+}  // namespace
+
+InferRequest payload_request(const std::string& model, Random& random) {
+  const auto size = static_cast<size_t>(random.between(1, 200));
+  const std::shared_ptr<std::byte[]> payload(new std::byte[size]);
+  for (size_t i = 0; i < size; ++i) payload[i] = static_cast<std::byte>(random.below(256));
+  InferRequest request;
+  request.model = model;
+  InferTensor tensor;
+  tensor.name = kPayloadInput;
+  tensor.dtype = DType::kU8;
+  tensor.shape = {static_cast<int64_t>(size)};
+  tensor.data = payload.get();
+  tensor.bytes = static_cast<int64_t>(size);
+  tensor.owner = payload;
+  request.inputs.push_back(std::move(tensor));
+  return request;
+}
+
+int64_t SimulatedServer::next_look() const {
+  return succession_ ? Simulation::current().now() + kLook_ns : INT64_MAX;
+}
+
+// Stands by until this server leads. False: it was stopped before.
+bool SimulatedServer::lead() {
+  auto& simulation = Simulation::current();
+  SuccessionOptions options;
+  options.name = name;
+  options.lease_s = what_.lease_s;
+  succession_ = stored_succession(simulated_store(what_.disk, network_), options);
+  while (!stopping_) {
+    const auto waits = [&simulation, this](const std::string& leader) {
+      simulation.note(name + " stands by, " + leader + " leads");
+    };
+    if (succession_->wait_to_lead(leaves_, waits).ok()) {
+      term_ = succession_->term();
+      simulation.note(name + " leads in term " + std::to_string(term_));
+      return true;
+    }
+    sleep_ns(kLook_ns);  // the store does not answer
+  }
+  return false;
+}
+
+// With what the leader before has saved, if there was one.
+Result<std::unique_ptr<FleetControl>> SimulatedServer::make_control(const FleetControlOptions& options) {
+  if (succession_) {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string saved, succession_->saved_state(kFleetFile));
+    if (!saved.empty()) return FleetControl::resume(service, saved, options);
+  }
+  return FleetControl::create(service, what_.fleet, what_.plan, options);
+}
 
 void SimulatedServer::open() {
   auto& simulation = Simulation::current();
+  if (what_.disk && !lead()) return;
   if (what_.with_workers) {
     bus = in_process_bus({.lease_s = what_.lease_s}).value();
     WorkerPoolOptions options;
     options.lease_s = what_.lease_s;
+    options.term = term_;
     options.network = std::shared_ptr<WorkerNetwork>(&network_, [](WorkerNetwork*) {});
     pool = WorkerPool::create(bus, options).value();
   }
@@ -18,23 +78,28 @@ void SimulatedServer::open() {
   options.plane.max_queued = what_.max_queued;
   options.wait_s = 5;
   options.replan_s = 1e6;  // by a real clock, which must not decide
-  while (!stopping_) {
-    auto made = FleetControl::create(service, what_.fleet, what_.plan, options);
+  options.cancel = leaves_;
+  options.succession = succession_.get();
+  if (succession_)
+    options.save = [this](const std::string& state) { return succession_->save(kFleetFile, state); };
+  while (!stopping_ && !replaced()) {
+    auto made = make_control(options);
     if (made.ok()) {
       control = std::move(made).value();
-      simulation.note("the server is ready");
+      simulation.note("the " + name + " is ready");
       return;
     }
-    simulation.note("the server waits: " + made.error().to_string());
+    simulation.note("the " + name + " waits: " + made.error().to_string());
     sleep_ns(100'000'000);
   }
 }
 
 void SimulatedServer::close() {
   control = nullptr;
-  service.stop(2);
+  service.stop(replaced() ? 0 : 2);
   pool = nullptr;
   bus = nullptr;
+  succession_ = nullptr;
 }
 
 Status SimulatedAnnouncer::call(std::function<Status(WorkerBus&)> what) {
@@ -51,25 +116,33 @@ Status SimulatedAnnouncer::call(std::function<Status(WorkerBus&)> what) {
   if (cut_off) return lost;
   const int64_t arrives = simulation.now() + network_.delay();
   const auto there = server->process;
-  simulation.start(there, [&simulation, this, answer, server, what = std::move(what), arrives, there, me] {
-    while (std::max(arrives, network_.cut_until(me, there)) > simulation.now())
-      simulation.wait(&arrives, std::max(arrives, network_.cut_until(me, there)));
-    if (!server->bus) return;
-    const auto bus = server->bus;
-    const auto status = what(*bus);
-    const int64_t back = simulation.now() + network_.delay();
-    while (std::max(back, network_.cut_until(there, me)) > simulation.now())
-      simulation.wait(&back, std::max(back, network_.cut_until(there, me)));
-    *answer = {true, status};
-    simulation.wake(answer.get());
-  });
+  simulation.start(
+      there, [&simulation, &network = network_, answer, server, what = std::move(what), arrives, there, me] {
+        while (std::max(arrives, network.cut_until(me, there)) > simulation.now())
+          simulation.wait(&arrives, std::max(arrives, network.cut_until(me, there)));
+        if (!server->bus) return;
+        const auto bus = server->bus;
+        const auto status = what(*bus);
+        const int64_t back = simulation.now() + network.delay();
+        while (std::max(back, network.cut_until(there, me)) > simulation.now())
+          simulation.wait(&back, std::max(back, network.cut_until(there, me)));
+        *answer = {true, status};
+        simulation.wake(answer.get());
+      });
   while (!answer->there && simulation.now() < until) simulation.wait(answer.get(), until);
   return answer->there ? answer->status : lost;
 }
 
 void SimulatedWorker::open() {
+  std::vector<std::unique_ptr<Announcer>> announcers;
+  for (const auto& server : servers_) {
+    auto announcer = std::make_unique<SimulatedAnnouncer>(network_, server, lease_s_);
+    announcers_.push_back(announcer.get());
+    announcers.push_back(std::move(announcer));
+  }
+  announcer_ = several_announcers(std::move(announcers));
   while (!stopping_) {
-    auto started = Worker::start(options, announcer);
+    auto started = Worker::start(options, *announcer_);
     if (started.ok()) {
       worker = std::move(started).value();
       return;

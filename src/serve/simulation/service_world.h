@@ -2,15 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "heddle/base/random.h"
 #include "heddle/fleet/fleet_plan.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/infer_service.h"
+#include "heddle/serve/succession.h"
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
 #include "service_checks.h"
 #include "simulated_network.h"
+#include "simulated_store.h"
 
 namespace heddle {
 
@@ -28,15 +33,15 @@ class SimulatedProcess {
     auto& simulation = Simulation::current();
     simulation.start(process, [this, &simulation] {
       open();
-      ready = true;
-      while (!stopping_) simulation.wait(&stopping_, INT64_MAX);
+      ready = !stopping_ && !replaced();
+      while (!stopping_ && !replaced()) simulation.wait(&stopping_, next_look());
       ready = false;
       close();
       ended = true;
       simulation.wake(&ended);
     });
   }
-  void stop() {
+  virtual void stop() {
     stopping_ = true;
     Simulation::current().wake(&stopping_);
   }
@@ -54,8 +59,14 @@ class SimulatedProcess {
  protected:
   virtual void open() = 0;
   virtual void close() = 0;
+  // By another one: it ends by itself. Asked at the times of next_look().
+  virtual bool replaced() const { return false; }
+  virtual int64_t next_look() const { return INT64_MAX; }
   bool stopping_ = false;
 };
+
+// With 1 to 200 random bytes.
+InferRequest payload_request(const std::string& model, Random& random);
 
 struct SimulatedService {
   Fleet fleet;
@@ -63,12 +74,18 @@ struct SimulatedService {
   bool with_workers = true;
   double lease_s = 1;
   size_t max_queued = 100'000;
+  std::shared_ptr<SimulatedDisk> disk;  // of several servers, of which one leads; null: there is one
 };
 
 class SimulatedServer final : public SimulatedProcess {
  public:
-  SimulatedServer(const SimulatedService& what, SimulatedNetwork& network)
-      : SimulatedProcess("server"), what_(what), network_(network) {}
+  SimulatedServer(const std::string& name, const SimulatedService& what, SimulatedNetwork& network)
+      : SimulatedProcess(name), what_(what), network_(network) {}
+  void stop() override {
+    leaves_.cancel();
+    SimulatedProcess::stop();
+  }
+  uint64_t term() const { return term_; }  // in which it leads; 0: it does not
 
   std::shared_ptr<WorkerBus> bus;  // null: not open yet
   std::shared_ptr<WorkerPool> pool;
@@ -78,15 +95,23 @@ class SimulatedServer final : public SimulatedProcess {
  private:
   void open() override;
   void close() override;
+  bool replaced() const override { return succession_ && succession_->lost(); }
+  int64_t next_look() const override;
+  bool lead();
+  Result<std::unique_ptr<FleetControl>> make_control(const FleetControlOptions& options);
 
   const SimulatedService what_;
   SimulatedNetwork& network_;
+  const CancelToken leaves_;
+  std::unique_ptr<Succession> succession_;  // null: no other server
+  uint64_t term_ = 0;
 };
 
 // What workers see of a server's bus: calls that take their time, or fail when no answer comes within the lease.
 class SimulatedAnnouncer final : public Announcer {
  public:
-  SimulatedAnnouncer(SimulatedNetwork& network, std::shared_ptr<SimulatedServer>& server, double lease_s)
+  SimulatedAnnouncer(SimulatedNetwork& network, const std::shared_ptr<SimulatedServer>& server,
+                     double lease_s)
       : network_(network), server_(server), lease_s_(lease_s) {}
   Status announce(const std::string& key, const std::string& value) override {
     return call([key, value](WorkerBus& bus) { return bus.announce(key, value); });
@@ -100,23 +125,39 @@ class SimulatedAnnouncer final : public Announcer {
  private:
   Status call(std::function<Status(WorkerBus&)> what);
   SimulatedNetwork& network_;
-  std::shared_ptr<SimulatedServer>& server_;  // the present one
+  const std::shared_ptr<SimulatedServer>& server_;  // the present one
   const double lease_s_;
 };
 
 class SimulatedWorker final : public SimulatedProcess {
  public:
+  // It announces itself to each of the servers, which may change.
   SimulatedWorker(const WorkerOptions& options, SimulatedNetwork& network,
-                  std::shared_ptr<SimulatedServer>& server, double lease_s)
-      : SimulatedProcess(options.name), options(options), announcer(network, server, lease_s) {}
+                  std::span<const std::shared_ptr<SimulatedServer>> servers, double lease_s)
+      : SimulatedProcess(options.name),
+        options(options),
+        network_(network),
+        servers_(servers),
+        lease_s_(lease_s) {}
 
   const WorkerOptions options;
-  SimulatedAnnouncer announcer;
   std::unique_ptr<Worker> worker;
+  void cut_off() {
+    for (auto* announcer : announcers_) announcer->cut_off = true;
+  }
 
  private:
   void open() override;
-  void close() override { worker = nullptr; }
+  void close() override {
+    worker = nullptr;
+    announcer_ = nullptr;
+  }
+
+  SimulatedNetwork& network_;
+  const std::span<const std::shared_ptr<SimulatedServer>> servers_;
+  const double lease_s_;
+  std::vector<SimulatedAnnouncer*> announcers_;  // one for each server
+  std::unique_ptr<Announcer> announcer_;         // all of them
 };
 
 }  // namespace heddle

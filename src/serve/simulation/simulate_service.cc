@@ -5,8 +5,8 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/sync.h"
-#include "heddle/fleet/fleet_planner.h"
 #include "service_world.h"
+#include "simulated_fleets.h"
 
 namespace heddle {
 namespace {
@@ -17,60 +17,14 @@ constexpr int64_t kMeasured = 3000 * kMs;  // after the recovery
 constexpr double kMeasuredLoad = .85;      // of the plan's rate: no device may be missing then
 constexpr int64_t kAnswerGrace = 3000 * kMs;
 
-// Two parts on two classes: feature maps travel.
-Fleet two_parts() {
-  Fleet fleet;
-  fleet.name = "two-parts";
-  fleet.classes = {{.name = "front", .count = 3, .nic_bytes_per_s = 1e8},
-                   {.name = "back", .count = 3, .nic_bytes_per_s = 1e8}};
-  FleetModel net;
-  net.name = "net";
-  net.blocks = 2;
-  net.cut_bytes = {1000, 6000, 1000};
-  net.slo_us = 600e3;
-  net.latency_us = {{{{40e3, 800e3}}}, {{{800e3, 40e3}}}};
-  fleet.models = {net};
-  return fleet;
-}
-
-// Two models on one class, in batches.
-Fleet two_models() {
-  Fleet fleet;
-  fleet.name = "two-models";
-  fleet.classes = {{.name = "card", .count = 4, .nic_bytes_per_s = 1e9}};
-  FleetModel one;
-  one.name = "net";
-  one.blocks = 1;
-  one.cut_bytes = {1000, 1000};
-  one.slo_us = 400e3;
-  one.latency_us = {{{{40e3}, {60e3}, {80e3}}}};
-  FleetModel two = one;
-  two.name = "other";
-  two.slo_us = 600e3;
-  two.latency_us = {{{{60e3}, {90e3}}}};
-  fleet.models = {one, two};
-  return fleet;
-}
-
-struct PlannedFleet {
-  Fleet fleet;
-  FleetPlan plan;
-};
-
-// Planned once, outside all simulations.
-const std::vector<PlannedFleet>& planned_fleets() {
-  static const std::vector<PlannedFleet> kAll = [] {
-    std::vector<PlannedFleet> all;
-    for (auto& fleet : {two_parts(), two_models()}) all.push_back({fleet, plan_fleet(fleet, "auto").value()});
-    return all;
-  }();
-  return kAll;
-}
-
 class ServiceRun {
  public:
-  explicit ServiceRun(ServiceSimulationCounts& counts)
-      : simulation_(Simulation::current()), random_(simulation_.random()), counts_(counts) {}
+  // `standbys`: at most so many servers more, if the seed has workers.
+  ServiceRun(ServiceSimulationCounts& counts, size_t standbys)
+      : simulation_(Simulation::current()),
+        random_(simulation_.random()),
+        counts_(counts),
+        standbys_(standbys) {}
 
   void run() {
     set_up();
@@ -106,7 +60,13 @@ class ServiceRun {
     load_ = random_.uniform(.2, .5);
     network_.watcher = &sessions_;
     simulation_.note(what_.fleet.name + (what_.with_workers ? ", workers" : ", timed here"));
-    start_server();
+    slots_.resize(what_.with_workers ? 1 + standbys_ : 1);
+    if (slots_.size() > 1) {
+      simulation_.note(std::to_string(slots_.size()) + " servers");
+      what_.disk = std::make_shared<SimulatedDisk>();
+      start_thread([this] { restart_replaced(); });
+    }
+    for (size_t s = 0; s < slots_.size(); ++s) start_server(s);
     if (what_.with_workers) {
       const auto workers = static_cast<int>(random_.between(2, 3));
       for (int w = 0; w < workers; ++w) {
@@ -123,23 +83,49 @@ class ServiceRun {
         start_worker(workers_.size() - 1, options);
       }
     }
-    for (const auto& model : what_.fleet.models) {
-      ++senders_;
-      simulation_.start(simulation_.process(), [this, &model] {
-        send_all(model);
-        --senders_;
-        simulation_.wake(&senders_);
-      });
+    for (const auto& model : what_.fleet.models) start_thread([this, &model] { send_all(model); });
+  }
+
+  // Until the end of sending.
+  void start_thread(std::function<void()> run) {
+    ++senders_;
+    simulation_.start(simulation_.process(), [this, run = std::move(run)] {
+      run();
+      --senders_;
+      simulation_.wake(&senders_);
+    });
+  }
+
+  void start_server(size_t slot) {
+    const std::string number = slots_.size() > 1 ? "-" + std::to_string(slot) : "";
+    slots_[slot] = std::make_shared<SimulatedServer>("server" + number, what_, network_);
+    servers_.push_back(slots_[slot]);
+    slots_[slot]->start();
+    choose_server();
+  }
+
+  // Where clients send to: the server that leads. Of several that believe so, the last.
+  void choose_server() {
+    const auto serves = [this](const SimulatedServer& s) {
+      return s.ready && !simulation_.frozen(s.process);
+    };
+    if (!server_ || std::ranges::find(slots_, server_) == slots_.end()) server_ = slots_.front();
+    for (const auto& s : slots_)
+      if (s && serves(*s) && (!serves(*server_) || s->term() > server_->term())) server_ = s;
+  }
+
+  // As a supervisor of the host does: a server that another one has replaced stands by again.
+  void restart_replaced() {
+    while (sending_) {
+      sleep_ns(200 * kMs);
+      for (size_t s = 0; s < slots_.size(); ++s)
+        if (slots_[s]->ended) start_server(s);
     }
   }
 
-  void start_server() {
-    server_ = std::make_shared<SimulatedServer>(what_, network_);
-    servers_.push_back(server_);
-    server_->start();
-  }
+  size_t any_server() { return slots_.size() > 1 ? random_.below(slots_.size()) : 0; }
   void start_worker(size_t w, const WorkerOptions& options) {
-    auto worker = std::make_shared<SimulatedWorker>(options, network_, server_, what_.lease_s);
+    auto worker = std::make_shared<SimulatedWorker>(options, network_, slots_, what_.lease_s);
     sessions_.name_process(worker->process, options.name);
     worker->start();
     workers_[w] = worker;
@@ -153,6 +139,7 @@ class ServiceRun {
     while (sending_) {
       const double gap_ns = 1e9 / (what_.plan.models[m].rate_per_s * load_);
       sleep_ns(static_cast<int64_t>(gap_ns * random_.uniform(.5, 1.5)));
+      choose_server();
       if (!server_->ready || simulation_.frozen(server_->process)) continue;
       simulation_.start(server_->process,
                         [this, server = server_, name = model.name, slo] { send(server, name, slo); });
@@ -160,21 +147,11 @@ class ServiceRun {
   }
 
   void send(const std::shared_ptr<SimulatedServer>& server, const std::string& model, int64_t slo) {
-    const auto size = static_cast<size_t>(random_.between(1, 200));
-    const std::shared_ptr<std::byte[]> payload(new std::byte[size]);
-    for (size_t i = 0; i < size; ++i) payload[i] = static_cast<std::byte>(random_.below(256));
-    InferRequest request;
-    request.model = model;
-    InferTensor tensor;
-    tensor.name = kPayloadInput;
-    tensor.dtype = DType::kU8;
-    tensor.shape = {static_cast<int64_t>(size)};
-    tensor.data = payload.get();
-    tensor.bytes = static_cast<int64_t>(size);
-    tensor.owner = payload;
-    request.inputs.push_back(std::move(tensor));
+    InferRequest request = payload_request(model, random_);
+    const auto& payload = request.inputs.front();
     const auto number =
-        requests_.sent(server->process, payload_digest(payload.get(), size), simulation_.now() + slo);
+        requests_.sent(server->process, payload_digest(payload.data, static_cast<size_t>(payload.bytes)),
+                       simulation_.now() + slo);
     server->service.infer(std::move(request), [this, number](const Result<InferResponse>& answer) {
       uint64_t digest = 0;
       if (answer.ok())
@@ -192,6 +169,8 @@ class ServiceRun {
   int64_t some_ms(int64_t least, int64_t most) { return random_.between(least, most) * kMs; }
 
   void inject() {
+    choose_server();
+    if (what_.disk && random_.chance(.25)) return disturb_store();
     if (!what_.with_workers) {
       switch (random_.below(4)) {
         case 0:
@@ -225,7 +204,7 @@ class ServiceRun {
       case 7:
         return pause(any_worker());
       case 8:
-        return random_.chance(.3) ? crash_server() : pause(*server_);
+        return random_.chance(.3) ? crash_server(any_server()) : pause(*slots_[any_server()]);
       case 9:
         return jump_clock();
       case 10:
@@ -251,7 +230,8 @@ class ServiceRun {
     const int64_t for_ns = some_ms(5, kLongestPause / kMs);
     note(who.name + " stands still for " + std::to_string(for_ns / kMs) + " ms");
     simulation_.freeze(who.process, simulation_.now() + for_ns);
-    if (&who == server_.get()) server_paused_ += for_ns;
+    if (std::ranges::find(slots_, &who, &std::shared_ptr<SimulatedServer>::get) != slots_.end())
+      server_paused_ += for_ns;
   }
 
   void jump_clock() {
@@ -280,7 +260,7 @@ class ServiceRun {
     note(worker.name + (with_host ? " crashes with its host" : crashes ? " crashes" : " is stopped"));
     if (crashes) {
       ++counts_.crashes;
-      worker.announcer.cut_off = true;
+      worker.cut_off();
       worker.crash(network_, with_host);
       // Another host takes its place.
       if (with_host && random_.chance(.5)) options.host = options.name += "x";
@@ -291,13 +271,34 @@ class ServiceRun {
     start_worker(w, options);
   }
 
-  void crash_server() {
-    note("the server crashes");
+  void crash_server(size_t slot) {
+    auto& server = *slots_[slot];
+    if (server.ended) return;
+    note(server.name + " crashes");
     ++counts_.crashes;
-    requests_.crashed(server_->process);
-    server_->crash(network_, random_.chance(.4));
+    requests_.crashed(server.process);
+    server.crash(network_, random_.chance(.4));
     sleep_ns(some_ms(0, 1500));
-    start_server();
+    start_server(slot);
+  }
+
+  // The disk of the servers' lease and state, and the ways to it.
+  void disturb_store() {
+    const auto server = slots_[any_server()]->process, store = what_.disk->process;
+    switch (random_.below(4)) {
+      case 0:
+        return cut(server, store, random_.chance(.5));
+      case 1:
+        return cut(store, server, false);
+      case 2: {
+        const int64_t for_ns = some_ms(5, kLongestPause / kMs);
+        note("the store stands still for " + std::to_string(for_ns / kMs) + " ms");
+        return simulation_.freeze(store, simulation_.now() + for_ns);
+      }
+      default:
+        what_.disk->full = !what_.disk->full;
+        return note(what_.disk->full ? "the store's disk is full" : "the store's disk has room again");
+    }
   }
 
   void change_plan() {
@@ -319,6 +320,7 @@ class ServiceRun {
       change->server->control->replace(fleet, [this, change](const Status& status) {
         if (change->answered) simulation_.fail("a change of plan is answered twice");
         change->answered = true;
+        change->done = status.ok();
         simulation_.note(status.ok() ? "the plan is changed"
                                      : "no other plan: " + status.error().to_string());
       });
@@ -330,7 +332,11 @@ class ServiceRun {
     network_.heal_all();
     network_.delays.spikes = 0;
     simulation_.set_stalls(0, 0);
-    simulation_.freeze(server_->process, 0);
+    for (const auto& server : slots_) simulation_.freeze(server->process, 0);
+    if (what_.disk) {
+      what_.disk->full = false;
+      simulation_.freeze(what_.disk->process, 0);
+    }
     for (size_t w = 0; w < workers_.size(); ++w) {
       auto& worker = *workers_[w];
       simulation_.freeze(worker.process, 0);
@@ -340,11 +346,24 @@ class ServiceRun {
       worker.stop();
       start_worker(w, options);
     }
+    // A standby needs a lease to take over, and workers one to find it.
+    for (int i = 0; what_.disk && i < 100; ++i) {
+      choose_server();
+      if (server_->ready) break;
+      sleep_ns(50 * kMs);
+    }
     if (!server_->ready) return;
     // Behind the changes that were asked for before, which may reach the server in any order.
     for (size_t i = 0; i < changes_.size(); ++i)
       while (changes_[i]->server == server_ && !changes_[i]->answered) sleep_ns(50 * kMs);
     replace(what_.fleet);
+    // A server that was replaced meanwhile refuses: the one that leads is asked.
+    for (int i = 0; what_.disk && i < 100 && !changes_.back()->done; ++i) {
+      sleep_ns(50 * kMs);
+      choose_server();
+      if (changes_.back()->answered ? !changes_.back()->done : server_ != changes_.back()->server)
+        if (server_->ready) replace(what_.fleet);
+    }
   }
 
   void check_queues() {
@@ -421,12 +440,13 @@ class ServiceRun {
     workers_.clear();
     all_workers_.clear();
     server_ = nullptr;
+    slots_.clear();
     servers_.clear();
   }
 
   struct Change {
     std::shared_ptr<SimulatedServer> server;
-    bool asked = false, answered = false;
+    bool asked = false, answered = false, done = false;
   };
 
   Simulation& simulation_;
@@ -441,7 +461,9 @@ class ServiceRun {
   bool sending_ = true;
   int senders_ = 0;
   std::vector<std::shared_ptr<Change>> changes_;
-  std::shared_ptr<SimulatedServer> server_;                // that is not crashed
+  const size_t standbys_;
+  std::vector<std::shared_ptr<SimulatedServer>> slots_;    // the present ones; as many as there are hosts
+  std::shared_ptr<SimulatedServer> server_;                // of these, the one that leads
   std::vector<std::shared_ptr<SimulatedServer>> servers_;  // all there ever were
   std::vector<std::shared_ptr<SimulatedWorker>> workers_;  // the present ones
   std::vector<std::shared_ptr<SimulatedWorker>> all_workers_;
@@ -459,9 +481,12 @@ ServiceSimulationResult simulate_service(const ServiceSimulationOptions& options
   Simulation simulation(simulated);
   const auto start = std::make_shared<int64_t>(0);
   auto counts = std::make_shared<ServiceSimulationCounts>();
-  result.status = simulation.run([&simulation, counts, start] {
+  // Numbers of their own, so that seeds without standbys stay what they were.
+  Random standby(options.seed ^ 0x5354414e'44425953);
+  const size_t standbys = standby.chance(.4) ? static_cast<size_t>(standby.between(1, 2)) : 0;
+  result.status = simulation.run([&simulation, counts, start, standbys] {
     *start = simulation.now();
-    ServiceRun(*counts).run();
+    ServiceRun(*counts, standbys).run();
   });
   result.digest = simulation.digest();
   result.counts = *counts;

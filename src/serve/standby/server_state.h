@@ -1,7 +1,9 @@
-// What a server that takes over needs, in the store that the servers share.
+// What a server that takes over needs, in the store that the servers share. Each write has the term of its server, and
+// one of an older term than what is there is refused.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,15 +18,18 @@ class ServerState {
   explicit ServerState(std::shared_ptr<SharedStore> store) : store_(std::move(store)) {}
 
   // FleetControl's state as it was saved for a fleet file with this content; "": none was saved, or the file is
-  // another one by now, and has precedence.
-  Result<std::string> load(uint64_t fleet_file_hash);
-  // Replaces what was loaded or saved here before. kCancelled: another server has saved since, so it leads.
-  Status save(uint64_t fleet_file_hash, const std::string& state);
+  // another one by now, and has precedence. From now on servers of older terms cannot save. kCancelled: a server of a
+  // newer term has done the same.
+  Result<std::string> load(uint64_t fleet_file_hash, uint64_t term);
+  // kCancelled: a server of a newer term leads.
+  Status save(uint64_t fleet_file_hash, const std::string& state, uint64_t term);
 
  private:
+  // Replaces the entry by what `next` makes of it ("": there is none).
+  Status write(const std::function<Result<std::string>(const std::string& there)>& next);
+
   const std::shared_ptr<SharedStore> store_;
-  Mutex mutex_;  // guards what follows
-  uint64_t revision_ = 0;
+  Mutex mutex_;  // held while the store is asked: writes of one server are in order
 };
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include "heddle/base/log.h"
 #include "leadership.h"
 #include "server_state.h"
+#include "stored_succession.h"
 
 namespace heddle {
 namespace {
@@ -33,8 +34,8 @@ class StoredSuccession final : public Succession {
   bool lost() const override { return leadership_.lost(); }
   std::string leader() const override { return leadership_.leader(); }
   uint64_t term() const override { return leadership_.term(); }
-  Result<std::string> saved_state(uint64_t hash) override { return state_.load(hash); }
-  Status save(uint64_t hash, const std::string& state) override { return state_.save(hash, state); }
+  Result<std::string> saved_state(uint64_t hash) override { return state_.load(hash, term()); }
+  Status save(uint64_t hash, const std::string& state) override { return state_.save(hash, state, term()); }
 
  private:
   const std::string where_;
@@ -45,11 +46,16 @@ class StoredSuccession final : public Succession {
 
 }  // namespace
 
+std::unique_ptr<Succession> stored_succession(const std::shared_ptr<SharedStore>& store,
+                                              const SuccessionOptions& options) {
+  return std::make_unique<StoredSuccession>(store, options);
+}
+
 Result<std::unique_ptr<Succession>> Succession::open(const SuccessionOptions& options) {
   if (!(options.lease_s >= .1 && options.lease_s <= 3600))
     return invalid_input("a lease takes 0.1 to 3600 s");
   HEDDLE_ASSIGN_OR_RETURN(const auto store, open_shared_store(options.where, options.bucket));
-  return std::unique_ptr<Succession>(std::make_unique<StoredSuccession>(store, options));
+  return stored_succession(store, options);
 }
 
 }  // namespace heddle

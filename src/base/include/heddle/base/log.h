@@ -20,6 +20,8 @@ enum class LogForm : uint8_t {
 // Lines of `least` and above are written from now on; before the first call none are, so that a library is silent. Not
 // thread-safe: for the start of a program.
 void set_log(LogLevel least, LogForm form);
+// No line is written any more, until set_log(). Not thread-safe either.
+void stop_log();
 bool logs(LogLevel level);
 // Whether lines have time stamps, so that all other lines of standard error should go through log_line().
 bool log_is_stamped();

@@ -40,7 +40,7 @@ class Succession {
   virtual uint64_t term() const = 0;       // for WorkerPoolOptions; 0 before this server leads
 
   // FleetControl's state, saved by a leader for a fleet file with this content; "" if there is none. A fleet file that
-  // has changed since has precedence.
+  // has changed since has precedence. Only while this server leads. kCancelled: another one has taken over.
   virtual Result<std::string> saved_state(uint64_t fleet_file_hash) = 0;
   virtual Status save(uint64_t fleet_file_hash, const std::string& state) = 0;
 };
