@@ -99,6 +99,59 @@ std::string buckets_table(const Json& status) {
 
 }  // namespace
 
+std::string sessions_table(const Json& status) {
+  TextTable table({{"model", TextTable::Align::kLeft, 36},
+                   {"sessions", kRight},
+                   {"state", kRight},
+                   {"waiting", kRight},
+                   {"begun", kRight},
+                   {"ended", kRight},
+                   {"expired", kRight},
+                   {"refused", kRight}});
+  bool any = false;
+  for (const auto& m : list_in(status, "models")) {
+    const Json& s = object_in(m, "sessions");
+    if (s.empty()) continue;
+    any = true;
+    table.add_row({text_in(m, "name"), whole_text(s, "open"),
+                   format_bytes(static_cast<int64_t>(std::min(number_in(s, "bytes"), 9e15))),
+                   whole_text(s, "waiting"), whole_text(s, "begun"), whole_text(s, "ended"),
+                   whole_text(s, "expired"), whole_text(s, "refused")});
+  }
+  return any ? "\n" + table.to_string() : "";
+}
+
+std::string planned_text(const Json& status) {
+  using Align = TextTable::Align;
+  const bool buckets = std::ranges::any_of(
+      status["pools"], [](const Json& p) { return !p["bucket"].get<std::string>().empty(); });
+  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 40}, {"SLO", Align::kRight}};
+  if (buckets) columns.push_back({"bucket"});
+  columns.push_back({"pipeline", Align::kRight});
+  columns.push_back({"batch", Align::kRight});
+  columns.push_back({"pool"});
+  columns.push_back({"planned", Align::kRight});
+  TextTable table(columns);
+  for (const auto& m : status["models"]) {
+    bool first = true;
+    for (const auto& p : status["pools"]) {
+      if (p["model"] != m["name"]) continue;
+      const int share = p["share"];
+      std::vector<std::string> row = {first ? m["name"].get<std::string>() : "",
+                                      first ? format_us(m["slo_us"]) : ""};
+      if (buckets) row.push_back(p["bucket"].get<std::string>());
+      row.insert(row.end(),
+                 {std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
+                  std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
+                      (share > 1 ? "/" + std::to_string(share) : ""),
+                  first ? format_requests(m["rate_per_s"].get<double>()) : ""});
+      table.add_row(std::move(row));
+      first = false;
+    }
+  }
+  return table.to_string();
+}
+
 std::string status_text(const Json& status) {
   using Align = TextTable::Align;
   TextTable models({{"model", Align::kLeft, 36},
@@ -136,7 +189,8 @@ std::string status_text(const Json& status) {
   }
   std::string out = text_in(status, "fleet") + ": " + text_in(status, "state") +
                     ", plans so far: " + whole_text(status, "plans") + leader_text(status) + "\n" +
-                    models.to_string() + "\n" + pools.to_string() + buckets_table(status);
+                    models.to_string() + "\n" + pools.to_string() + buckets_table(status) +
+                    sessions_table(status);
   const auto drained = devices_text(object_in(status, "drained"));
   if (!drained.empty()) out += "drained: " + drained + "\n";
   if (!list_in(status, "workers").empty()) out += workers_table(status);

@@ -8,6 +8,10 @@
 namespace heddle::cli {
 
 std::string status_text(const Json& status);
+// Models and pools as planned, for a server that begins.
+std::string planned_text(const Json& status);
+// Sessions of models with state; empty: there are no such models.
+std::string sessions_table(const Json& status);
 // {CLASS: N} as "front=1 back=2".
 std::string devices_text(const Json& devices);
 // A whole number; what is no number is 0.

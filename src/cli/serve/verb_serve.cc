@@ -18,7 +18,6 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/report/text_table.h"
 #include "heddle/runtime/rank_group.h"
 #include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
@@ -31,7 +30,9 @@
 #include "heddle/session/rank_plan.h"
 #include "log_flags.h"
 #include "model/model_flags.h"
+#include "session_flags.h"
 #include "standby_flags.h"
+#include "status_tables.h"
 #include "trace_flags.h"
 #include "varying_flags.h"
 #include "verbs.h"
@@ -42,6 +43,7 @@ namespace {
 struct ServeFlags {
   std::vector<std::string> what, shapes, values;
   VaryingFlags varying;
+  SessionFlags sessions;
   std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
   std::string precision, budget;
   CalibrationFlags calibration;
@@ -157,6 +159,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
   HEDDLE_ASSIGN_OR_RETURN(defaults.values, parse_values(o.values));
   HEDDLE_ASSIGN_OR_RETURN(defaults.varying, o.varying.settings());
+  HEDDLE_RETURN_IF_ERROR(o.sessions.set(defaults));
   defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
@@ -200,6 +203,8 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                       {"--calibration", !o.calibration.folder.empty()},
                                       {"--decisions", !o.calibration.decisions.empty()}}))
     return invalid_input(std::string(flag) + " is for models and plans; a fleet file has its own");
+  if (const char* flag = o.sessions.of_models())
+    return invalid_input(std::string(flag) + " is for models and plans; models of a fleet have no sessions");
   if (const char* flag = o.varying.first())
     return invalid_input(std::string(flag) +
                          ": a fleet file gives each model one shape; serve the model itself");
@@ -243,37 +248,6 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   return FleetControl::create(service, fleet, first.plan, options);
 }
 
-std::string pools_table(const Json& status) {
-  using Align = TextTable::Align;
-  const bool buckets = std::ranges::any_of(
-      status["pools"], [](const Json& p) { return !p["bucket"].get<std::string>().empty(); });
-  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 40}, {"SLO", Align::kRight}};
-  if (buckets) columns.push_back({"bucket"});
-  columns.push_back({"pipeline", Align::kRight});
-  columns.push_back({"batch", Align::kRight});
-  columns.push_back({"pool"});
-  columns.push_back({"planned", Align::kRight});
-  TextTable table(columns);
-  for (const auto& m : status["models"]) {
-    bool first = true;
-    for (const auto& p : status["pools"]) {
-      if (p["model"] != m["name"]) continue;
-      const int share = p["share"];
-      std::vector<std::string> row = {first ? m["name"].get<std::string>() : "",
-                                      first ? format_us(m["slo_us"]) : ""};
-      if (buckets) row.push_back(p["bucket"].get<std::string>());
-      row.insert(row.end(),
-                 {std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
-                  std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
-                      (share > 1 ? "/" + std::to_string(share) : ""),
-                  first ? format_requests(m["rate_per_s"].get<double>()) : ""});
-      table.add_row(std::move(row));
-      first = false;
-    }
-  }
-  return table.to_string();
-}
-
 void announce(const InferService& service, const ServeFlags& o, int port, int grpc_port,
               const Invocation& invocation) {
   if (invocation.progress) invocation.progress->finish();
@@ -284,7 +258,7 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
     status["grpc_port"] = grpc_port;
     print("{}\n", json_text(status));
   } else {
-    print("{}", pools_table(status));
+    print("{}", planned_text(status));
     for (const auto& m : status["models"])
       if (!m["note"].get<std::string>().empty())
         print("{}: {}\n", m["name"].get<std::string>(), m["note"].get<std::string>());
@@ -309,6 +283,8 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
   std::unique_ptr<MachineFleet> machine;
   InferService service;
   service.set_tracer(tracer.get());
+  HEDDLE_ASSIGN_OR_RETURN(const auto limits, o.sessions.limits());
+  service.set_session_limits(limits);
   std::unique_ptr<LocalServer> local;
   std::unique_ptr<FleetControl> fleet;
   const What what = what_is_served(o.what);
@@ -456,6 +432,7 @@ RunFn setup_serve(Command& command) {
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.list("--value", o->values, "models: make an .onnx input a constant: NAME=2,3 (repeatable)");
   o->varying.declare(command);
+  o->sessions.declare(command);
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
   command.option(
       "--precision", o->precision,

@@ -216,6 +216,14 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     for (const auto& [input, values] : options.values)
       model->notes_.push_back("the input " + quote_text(input) + " is a constant of the plan (--value)");
     model->sized_outputs_ = made.sized;
+    for (const auto& s : made.states) {
+      const Graph& graph = *model->graph_;
+      model->states_.push_back({graph.tensor(graph.inputs()[s.input]).name,
+                                graph.tensor(graph.outputs()[s.output]).name, s.initial});
+      const auto& state = model->states_.back();
+      model->notes_.push_back("the variable " + quote_text(state.input) + " is an input and the output " +
+                              quote_text(state.output) + " (heddle serve carries it from run to run)");
+    }
   } catch (const std::exception& e) {
     return invalid_input("the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
