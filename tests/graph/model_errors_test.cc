@@ -344,7 +344,8 @@ const std::vector<BadModel>& bad_models() {
        },
        "op 'count' (Range): its output has the shape [?], which depends on data and has no limit; plans need "
        "sizes, or limits of them, that follow from those of the inputs: export the model so that this size "
-       "is fixed, or give the values of inputs that set it, as in --value x=V1,V2,..."},
+       "is fixed, or give the values of inputs that set it: --value x=V1 (the limit of node 'count' "
+       "(Range))"},
       {"DynamicInput",
        [] {
          return model(with_input(value("x", {-1, 3, -1})));

@@ -67,6 +67,8 @@ class Model {
  public:
   // Reads .onnx and the other formats of OpenVINO's frontends (.xml with its .bin). Input is untrusted: a
   // malformed, truncated, cyclic or hostile file is an error that names the file, the node and the reason.
+  // If sizes are the values of inputs that the file gives no value, but whose declared shapes leave only one, the import
+  // takes these values, with a note, as if they were in options.values.
   // Fails, naming the op or input, when an op is unsupported, an input's dimension stays dynamic (the message
   // says which --shape to give) or a model output has a shape that depends on data and no limit.
   static Result<std::shared_ptr<const Model>> load(const std::string& path,
@@ -111,8 +113,13 @@ class Model {
 
  private:
   Model();
-  static Result<std::shared_ptr<const Model>> load_unnamed(const std::string& path,
-                                                           const ImportOptions& options);
+  // `determined`: of options.values those that declared shapes determine.
+  static Result<std::shared_ptr<const Model>> load_unnamed(
+      const std::string& path, const ImportOptions& options,
+      const std::map<std::string, std::vector<double>>& determined);
+  static Result<std::shared_ptr<const Model>> load_determined(const std::string& path,
+                                                              const ImportOptions& options,
+                                                              const Error& failed);
   std::string path_;
   uint64_t file_hash_ = 0;
   ImportOptions options_;
