@@ -133,7 +133,7 @@ void bind_sessions(nb::module_& module) {
             return state;
           },
           nb::sig("def state(self) -> dict[str, typing.Any]"),
-          "What the next request gets, by the inputs' names.");
+          "The values that the next request gets, by the inputs' names.");
   auto compiled = nb::borrow<nb::class_<PyCompiled>>(module.attr("CompiledPlan"));
   compiled.def("session", &open_session, nb::kw_only(), "state"_a = std::map<std::string, std::string>(),
                nb::sig("def session(self, *, state: collections.abc.Mapping[str, str] = {}) -> Session"),

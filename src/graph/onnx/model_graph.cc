@@ -71,7 +71,10 @@ class GraphMaker {
   Status check_output(const Output& output, const std::string& what) const {
     const DType type = dtype_of(output.get_element_type());
     const auto& shape = output.get_partial_shape();
-    if (type == DType::kString) return unsupported(what + " is made of strings, which are not supported");
+    if (type == DType::kString)
+      return unsupported(
+          what +
+          " is made of strings; plans move tensors of numbers, so turn text into numbers before the model");
     if (type == DType::kUndefined) {
       return unsupported(what + " has type " + output.get_element_type().get_type_name() +
                          ", which is not supported");

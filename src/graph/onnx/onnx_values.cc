@@ -16,7 +16,7 @@ namespace {
 namespace proto {
 constexpr uint32_t kModelGraph = 7, kInputs = 11, kNameOfValue = 1;
 constexpr int kInitializers = 5, kInt32Data = 5;
-constexpr int64_t kF32 = 1, kI32 = 6, kI64 = 7, kBool = 9, kF16 = 10;
+constexpr int64_t kF32 = 1, kI32 = 6, kI64 = 7, kBool = 9, kF16 = 10, kBF16 = 16;
 }  // namespace proto
 
 // The input's shape with its open dimension set; an input of unknown rank is a vector.
@@ -41,12 +41,13 @@ Result<WireMessage> tensor_of(const OnnxValue& input, const std::vector<double>&
   if (input.kind != OnnxValue::Kind::kTensor) return unsupported(what + " is not a tensor");
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, shape_for(input, values.size()));
   const int64_t type = input.elem_type;
-  if (type == proto::kF32 || type == proto::kF16) {
+  if (type == proto::kF32 || type == proto::kF16 || type == proto::kBF16) {
     const std::vector<float> floats(values.begin(), values.end());
-    return onnx_float_tensor(input.name, type == proto::kF16 ? DType::kF16 : DType::kF32, shape, floats);
+    const DType dtype = type == proto::kF16 ? DType::kF16 : type == proto::kBF16 ? DType::kBF16 : DType::kF32;
+    return onnx_float_tensor(input.name, dtype, shape, floats);
   }
   if (type != proto::kI32 && type != proto::kI64 && type != proto::kBool)
-    return unsupported(what + " has a type other than f32, f16, i32, i64 and bool");
+    return unsupported(what + " has a type other than f32, f16, bf16, i32, i64 and bool");
   // Doubles hold whole numbers exactly up to 2^53.
   const double most = type == proto::kBool ? 1 : type == proto::kI32 ? INT32_MAX : 9007199254740992.0;
   std::vector<int64_t> whole;

@@ -115,6 +115,24 @@ Result<ServedModel> describe(const ModelSource& source, const Model& model) {
 
 }  // namespace
 
+void join_rows(ServedModel& served) {
+  const auto rows = static_cast<size_t>(served.max_rows);
+  served.batched = false;
+  for (auto* infos : {&served.inputs, &served.outputs})
+    for (auto& t : *infos) {
+      t.row.insert(t.row.begin(), served.max_rows);
+      t.row_bytes *= served.max_rows;
+    }
+  if (served.state == nullptr) return;
+  auto state = std::make_shared<SessionState>(*served.state);
+  for (auto& t : state->tensors) {
+    t.row_bytes *= served.max_rows;
+    const auto row = t.initial;
+    for (size_t r = 1; r < rows; ++r) t.initial.insert(t.initial.end(), row.begin(), row.end());
+  }
+  served.state = std::move(state);
+}
+
 double served_slo_us(const ModelSettings& settings, double request_us) {
   constexpr double kLeastSlo_us = 1e6, kSloFactor = 10;
   return settings.slo_us > 0 ? settings.slo_us : std::max(kLeastSlo_us, kSloFactor * request_us);
