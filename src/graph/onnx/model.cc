@@ -164,16 +164,17 @@ Result<std::shared_ptr<const Model>> Model::load_determined(const std::string& p
                                                             const Error& failed) {
   const auto file = MappedFile::open(path, options.max_file_bytes);
   if (!file.ok()) return failed;
-  const auto content = internal::read_onnx(file->bytes(), options.values);
-  if (!content.ok()) return failed;
-  const auto determined = internal::determined_values(content->model);
+  const auto onnx = internal::parse_onnx(file->bytes());
+  if (!onnx.ok() || !onnx->functions.empty()) return failed;
+  auto determined = internal::determined_values(*onnx);
+  for (const auto& [name, given] : options.values) determined.erase(name);
   if (determined.empty()) return failed;
   ImportOptions with = options;
   with.values.insert(determined.begin(), determined.end());
   auto model = load_unnamed(path, with, determined);
   if (!model.ok()) return failed;
   // The values are right only if the model has the declared shapes with them.
-  for (const auto& output : content->model.graph.outputs) {
+  for (const auto& output : onnx->graph.outputs) {
     const TensorId id = (*model)->find_onnx_tensor(std::string(output.name));
     if (!id.valid() || !output.has_shape) continue;
     const Shape& shape = (*model)->graph()->tensor(id).shape;

@@ -90,6 +90,8 @@ class GraphMaker {
 
   // Sizes are values of vectors and scalars, so only inputs of such a rank can give them.
   std::string size_advice(const Node& node) const {
+    constexpr int kMostNamed = 12;
+    int named = 0;
     std::string texts;
     std::unordered_set<const Node*> seen = {&node};
     std::vector<const Node*> left = {&node};
@@ -103,6 +105,7 @@ class GraphMaker {
       const auto& shape = p->get_output_partial_shape(0);
       if (onnx_ == nullptr || !seen.contains(p.get()) || shape.rank().is_dynamic() || shape.size() > 1)
         continue;
+      if (++named > kMostNamed) break;
       const auto& name = p->get_friendly_name();
       const std::string role = role_of_input(*onnx_, name);
       texts += (texts.empty() ? "--value " : ", --value ") + name + "=" + sample_values(shape) +

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "heddle/base/spelling.h"
 #include "onnx_file.h"
@@ -277,24 +278,23 @@ KnownShapes known_shapes(const OnnxGraph& graph) {
 InputValues determined_values(const OnnxModel& model) {
   const OnnxGraph& graph = model.graph;
   const KnownShapes known = known_shapes(graph);
+  std::map<std::string_view, std::optional<Values>> found;  // no value: none, or several
+  std::set<std::string_view> candidates;
+  for (const auto& input : graph.inputs)
+    if (input.dims.size() <= 1 && input.kind == OnnxValue::Kind::kTensor) candidates.insert(input.name);
+  for (const auto& t : graph.initializers) candidates.erase(t.name);
+  for (const auto& node : graph.nodes)
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!candidates.contains(node.inputs[i])) continue;
+      const SizeOperand* operand = size_operand(node, i);
+      auto value =
+          operand == nullptr || operand->value == nullptr ? std::nullopt : operand->value(node, known);
+      const auto [at, first] = found.try_emplace(node.inputs[i], value);
+      if (!first && at->second != value) at->second.reset();
+    }
   InputValues values;
-  for (const auto& input : graph.inputs) {
-    if (input.dims.size() > 1 || input.kind != OnnxValue::Kind::kTensor) continue;
-    if (std::ranges::find(graph.initializers, input.name, &OnnxTensor::name) != graph.initializers.end())
-      continue;
-    std::optional<Values> only;
-    bool agree = true;
-    for (const auto& node : graph.nodes)
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] != input.name) continue;
-        const SizeOperand* operand = size_operand(node, i);
-        const auto value =
-            operand == nullptr || operand->value == nullptr ? std::nullopt : operand->value(node, known);
-        agree &= value && (!only || *only == *value);
-        only = value;
-      }
-    if (agree && only && !only->empty()) values[std::string(input.name)] = *only;
-  }
+  for (const auto& [name, value] : found)
+    if (value && !value->empty()) values[std::string(name)] = *value;
   return values;
 }
 
