@@ -109,9 +109,9 @@ Result<OnnxContent> read_onnx(std::string_view file, const InputValues& values);
 // The file with the inputs of these names as initializers. `model` is the file's structure.
 Result<std::string> with_values(std::string_view file, const OnnxModel& model, const InputValues& values);
 
-// Values of inputs that set sizes, if the shapes that the file declares leave no other: a Reshape to a declared shape, a
-// ReduceSum whose input and output have declared ones. Not of inputs with a value in the file. A guess: the shapes of
-// the model with these values must be compared with the declared ones.
+// Values of inputs that set sizes, if the shapes that the file declares leave no other: a Reshape to a declared shape,
+// a ReduceSum whose input and output have declared ones. Not of inputs with a value in the file. The shapes of the
+// model with these values must be compared with the declared ones. O(size of the structure).
 InputValues determined_values(const OnnxModel& model);
 // What the input is to the first node that reads it: "the scales of node 'resize' (Resize)"; empty if none does.
 std::string role_of_input(const OnnxModel& model, std::string_view input);

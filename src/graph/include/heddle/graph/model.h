@@ -67,8 +67,8 @@ class Model {
  public:
   // Reads .onnx and the other formats of OpenVINO's frontends (.xml with its .bin). Input is untrusted: a
   // malformed, truncated, cyclic or hostile file is an error that names the file, the node and the reason.
-  // If sizes are the values of inputs that the file gives no value, but whose declared shapes leave only one, the import
-  // takes these values, with a note, as if they were in options.values.
+  // If sizes are the values of inputs, and the shapes that the file declares leave only one value, the import takes
+  // it, with a note, as if it were in options.values.
   // Fails, naming the op or input, when an op is unsupported, an input's dimension stays dynamic (the message
   // says which --shape to give) or a model output has a shape that depends on data and no limit.
   static Result<std::shared_ptr<const Model>> load(const std::string& path,
