@@ -7,10 +7,8 @@
 #include <cstring>
 #include <future>
 
-#include "heddle/serve/grpc_server.h"
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/rest_api.h"
-#include "load_support.h"
 #include "onnx_writer.h"
 #include "protocol/grpc_message.h"
 #include "serve_support.h"
@@ -351,25 +349,6 @@ TEST_F(SessionsOfAModel, SileroHearsTheSameInASessionAsStepByStep) {
                   testing::Pointwise(testing::FloatNear(1e-6F), values_of(expected)));
       states[s] = values_of(expected, 1);
     }
-}
-
-TEST_F(SessionsOfAModel, ALoadMakesEachRequestASession) {
-  start();
-  const auto grpc = GrpcServer::start({.port = 0}, service_);
-  ASSERT_TRUE(grpc.ok());
-  for (const bool by_grpc : {false, true}) {
-    LoadTarget target;
-    target.port = by_grpc ? (*grpc)->port() : server_->port();
-    target.grpc = by_grpc;
-    const auto models = load_models(target, {}, {});
-    ASSERT_TRUE(models.ok()) << models.error().to_string();
-    const auto result = run_load(target, *models, steady(20, 1'000'000), {});
-    ASSERT_TRUE(result.ok()) << result.error().to_string();
-    EXPECT_EQ(result->statuses, (std::map<int, uint64_t>{{200, 20}})) << to_json(*result).dump();
-    EXPECT_EQ(counters().begun, by_grpc ? 40U : 20U);
-    EXPECT_EQ(counters().open, 0U);
-  }
-  (*grpc)->stop(5);
 }
 
 TEST_F(SessionsOfAModel, AVariableOfAFileIsStateByItself) {

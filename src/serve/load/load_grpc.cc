@@ -52,12 +52,8 @@ class GrpcLoad final : public LoadRun {
   // A message is its fields one after the other, so the id goes behind what all requests of a model share.
   grpc::ByteBuffer question_of(size_t request) const {
     const auto id = std::to_string(request);
-    inference::ModelInferRequest session;
-    if (model_of(request).body(request).session)
-      (*session.mutable_parameters())["sequence_id"].set_string_param(load_session(id));
-    const grpc::Slice parts[] = {
-        messages_[model_index(request)][model_of(request).body_index(request)],
-        grpc::Slice(std::string{kIdField, static_cast<char>(id.size())} + id + session.SerializeAsString())};
+    const grpc::Slice parts[] = {messages_[model_index(request)][model_of(request).body_index(request)],
+                                 grpc::Slice(std::string{kIdField, static_cast<char>(id.size())} + id)};
     return {parts, std::size(parts)};
   }
 

@@ -80,12 +80,7 @@ class HttpLoad final : public LoadRun {
   void begin(Connection& c, size_t request) {
     const auto& model = model_of(request);
     const auto& body = model.body(request);
-    const auto id = std::to_string(request);
-    const auto session = body.session ? ",\"sequence_id\":\"" + load_session(id) +
-                                            "\",\"sequence_start\":true,\"sequence_end\":true"
-                                      : std::string();
-    const auto json = "{\"id\":\"" + id + "\",\"parameters\":{\"binary_data_output\":true" + session + "}," +
-                      body.inputs_json;
+    const auto json = "{\"id\":\"" + std::to_string(request) + "\"," + body.inputs_json;
     auto head = request_head(*servers_[c.server], "POST", "/v2/models/" + model.name + "/infer");
     head += "Inference-Header-Content-Length: " + std::to_string(json.size()) +
             "\r\nContent-Length: " + std::to_string(json.size() + body.tensors.size()) + "\r\n\r\n" + json;

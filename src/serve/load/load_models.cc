@@ -56,8 +56,7 @@ Result<LoadBody> body_of(const OfferedModel& offered, bool by_grpc, size_t paylo
                       {"shape", input.shape},
                       {"parameters", {{"binary_data_size", bytes}}}});
   }
-  body.inputs_json = "\"inputs\":" + inputs.dump() + "}";
-  body.session = offered.sessions;
+  body.inputs_json = "\"parameters\":{\"binary_data_output\":true},\"inputs\":" + inputs.dump() + "}";
   if (by_grpc) body.grpc_message = grpc_request(at, sizes, body.tensors);
   return body;
 }
@@ -128,10 +127,6 @@ Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> 
     const auto path = "/v2/models/" + model.name;
     HEDDLE_ASSIGN_OR_RETURN(const auto metadata, ask_json(target, "GET", path, "", kAskSeconds));
     const JsonCursor of_model(metadata, path);
-    if (of_model.has("parameters")) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto parameters, of_model.at("parameters"));
-      HEDDLE_ASSIGN_OR_RETURN(model.sessions, parameters.bool_or("sessions", false));
-    }
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs_at, of_model.at("inputs"));
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs, inputs_at.elements(1024));
     for (const auto& t : inputs) {

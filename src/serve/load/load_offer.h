@@ -21,7 +21,6 @@ struct OfferedModel {
   std::string name;
   double slo_us = 0, planned_rate_per_s = 0;
   std::vector<OfferedInput> inputs;
-  bool sessions = false;  // it keeps state between requests
 };
 struct Offer {
   std::vector<std::string> names;    // of all models
@@ -41,7 +40,7 @@ std::shared_ptr<grpc::Channel> load_channel(const LoadTarget& target, int number
 // Shows the target's token.
 void authorize(const LoadTarget& target, grpc::ClientContext& context);
 
-// The request for gRPC without its id and its session's: `bytes` of `tensors` are of each input.
+// The request for gRPC without its id: `bytes` of `tensors` are of each input.
 std::string grpc_request(const OfferedModel& model, std::span<const int64_t> bytes,
                          const std::string& tensors);
 

@@ -51,7 +51,6 @@ class Asker {
     HEDDLE_RETURN_IF_ERROR(ask(&Stub::ModelConfig, "ModelConfig", of_config, config));
     HEDDLE_ASSIGN_OR_RETURN(model.slo_us, promised(name, config.config(), kSloParameter));
     HEDDLE_ASSIGN_OR_RETURN(model.planned_rate_per_s, promised(name, config.config(), kRateParameter));
-    model.sessions = config.config().has_sequence_batching();
     inference::ModelMetadataRequest of_metadata;
     inference::ModelMetadataResponse metadata;
     of_metadata.set_name(name);
@@ -115,9 +114,6 @@ std::string grpc_request(const OfferedModel& model, std::span<const int64_t> byt
                          const std::string& tensors) {
   inference::ModelInferRequest message;
   message.set_model_name(model.name);
-  if (model.sessions)
-    for (const char* name : {"sequence_start", "sequence_end"})
-      (*message.mutable_parameters())[name].set_bool_param(true);
   size_t at = 0;
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     auto& input = *message.add_inputs();

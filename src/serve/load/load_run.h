@@ -10,9 +10,6 @@
 
 namespace heddle {
 
-// The session of a request that is one of its own.
-inline std::string load_session(const std::string& id) { return "load-" + id; }
-
 // Statuses of requests that no server answered.
 inline constexpr int kUnanswered = 0, kMalformed = -1;
 

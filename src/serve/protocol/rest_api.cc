@@ -41,7 +41,6 @@ Json metadata_json(const ServedModel& model) {
       {"platform", model.platform}, {"inputs", Json::array()},
       {"outputs", Json::array()},   {"parameters", {{"slo_us", model.slo_us}, {"max_rows", model.max_rows}}}};
   if (!model.precision.empty()) out["parameters"]["precision"] = model.precision;
-  if (model.state) out["parameters"]["sessions"] = true;
   for (const auto& t : model.inputs)
     if (t.listed()) out["inputs"].push_back(tensor_json(model, t));
   for (const auto& t : model.outputs)

@@ -45,10 +45,9 @@ Result<Json> ask_json(const LoadTarget& target, const std::string& method, const
 
 // The inputs of a request.
 struct LoadBody {
-  // JSON members behind {"id": ..., "parameters": ..., and the bytes behind the JSON.
+  // JSON members behind {"id": ..., and the bytes behind the JSON.
   std::string inputs_json, tensors;
   std::string grpc_message;  // by gRPC: the request without its id, serialized
-  bool session = false;      // each request is a session of its own
 };
 
 // What is asked for, as the server describes it.
