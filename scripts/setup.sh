@@ -2,7 +2,7 @@
 # Installs what the build needs and is not there yet: system packages (Debian, Ubuntu) and pinned wheels in .venv.
 # Does nothing, needs no network and no root when everything is there. Settings from the environment:
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
-# setup.sh --demo        only what `make demo` needs: no clang, no MPI, 376 of 750 MB of wheels
+# setup.sh --demo        only what `make demo` needs: no clang, no MPI, 387 of 761 MB of wheels
 # setup.sh --docs        only what `make docs` needs: MkDocs in .venv-docs, 27 MB of wheels
 # setup.sh --deploy      what `make test-deploy` needs: Slurm, NATS, and Ray in .venv-deploy (130 MB of wheels)
 # setup.sh --torch       libtorch for the backend torch, which the rest does without

@@ -18,6 +18,7 @@ NB_MODULE(_core, module) {
   bind_planning(module);
   bind_grade(module);
   bind_running(module);
+  bind_sessions(module);
   bind_fleet(module);
   bind_buckets(module);
 }

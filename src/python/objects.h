@@ -43,6 +43,14 @@ struct PyRun {
   std::vector<TensorValue> outputs;
 };
 
+// A CompiledPlan with the plan that it is of; close() gives its memory and threads back.
+struct PyCompiled {
+  std::shared_ptr<const PyPlan> plan;
+  std::shared_ptr<const Model> model;  // null: the plan is of a graph
+  std::shared_ptr<CompiledPlan> compiled;
+};
+std::shared_ptr<PyRun> run_request(const PyCompiled& compiled, const nanobind::object& inputs);
+
 // The model behind the plan, loaded on the first call; null if there is none.
 Result<std::shared_ptr<const Model>> model_of(PyPlan& plan);
 
@@ -61,6 +69,7 @@ void bind_planning(nanobind::module_& module);
 void bind_precision(nanobind::module_& module);
 void bind_grade(nanobind::module_& module);
 void bind_running(nanobind::module_& module);
+void bind_sessions(nanobind::module_& module);
 void bind_fleet(nanobind::module_& module);
 void bind_buckets(nanobind::module_& module);
 

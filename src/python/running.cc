@@ -62,39 +62,18 @@ nb::list rows_of(const StepTable& table) {
   return rows;
 }
 
-// A CompiledPlan with the plan that it is of; close() gives its memory and threads back.
-struct PyCompiled {
-  std::shared_ptr<const PyPlan> plan;
-  std::shared_ptr<CompiledPlan> compiled;
-};
-
 std::shared_ptr<PyCompiled> compile(const std::shared_ptr<PyPlan>& plan, const nb::object& on_progress) {
   auto compiled = std::make_shared<PyCompiled>();
   compiled->plan = plan;
   compiled->compiled = call_in_background(
       on_progress, Interrupted::kRaises,
       [&](const Control& control) -> Result<std::shared_ptr<CompiledPlan>> {
-        HEDDLE_ASSIGN_OR_RETURN(const auto model, model_of(*plan));
-        HEDDLE_ASSIGN_OR_RETURN(auto made,
-                                CompiledPlan::create(plan->problem(), plan->result.plan, model, control));
+        HEDDLE_ASSIGN_OR_RETURN(compiled->model, model_of(*plan));
+        HEDDLE_ASSIGN_OR_RETURN(
+            auto made, CompiledPlan::create(plan->problem(), plan->result.plan, compiled->model, control));
         return std::shared_ptr<CompiledPlan>(std::move(made));
       });
   return compiled;
-}
-
-std::shared_ptr<PyRun> run_request(const PyCompiled& compiled, const nb::object& inputs) {
-  const auto plan = compiled.compiled;
-  if (plan == nullptr) raise(invalid_input("the compiled plan is closed; compile() the plan again"));
-  nb::list keep;
-  const auto views = plan->moves_data() ? to_views(*compiled.plan->problem().graph, inputs, keep)
-                                        : std::vector<TensorView>();
-  auto result = [&] {
-    // Short and without progress: no thread of its own.
-    const nb::gil_scoped_release release;
-    return plan->run(views, {});
-  }();
-  auto value = value_or_raise(std::move(result));
-  return std::make_shared<PyRun>(PyRun{compiled.plan, std::move(value.record), std::move(value.outputs)});
 }
 
 nb::dict outputs_of(const PyRun& run) {
@@ -155,6 +134,21 @@ void bind_tables(nb::module_& module) {
 }
 
 }  // namespace
+
+std::shared_ptr<PyRun> run_request(const PyCompiled& compiled, const nb::object& inputs) {
+  const auto plan = compiled.compiled;
+  if (plan == nullptr) raise(invalid_input("the compiled plan is closed; compile() the plan again"));
+  nb::list keep;
+  const auto views = plan->moves_data() ? to_views(*compiled.plan->problem().graph, inputs, keep)
+                                        : std::vector<TensorView>();
+  auto result = [&] {
+    // Short and without progress: no thread of its own.
+    const nb::gil_scoped_release release;
+    return plan->run(views, {});
+  }();
+  auto value = value_or_raise(std::move(result));
+  return std::make_shared<PyRun>(PyRun{compiled.plan, std::move(value.record), std::move(value.outputs)});
+}
 
 Result<std::shared_ptr<const Model>> model_of(PyPlan& plan) {
   auto& model = plan.session.loaded.model;

@@ -223,7 +223,8 @@ const std::vector<BadModel>& bad_models() {
        "'x' has the type complex64, which no plan can hold; export the model with tensors of numbers there"},
       {"SequenceInput",
        [] { return model(with_input(bytes(1, "x") + bytes(2, bytes(4, bytes(1, bytes(1, number(1, 1))))))); },
-       "input 'x': it is a sequence; only tensors are supported"},
+       "input 'x': it is a sequence; plans move tensors of numbers, so export the model with such tensors at "
+       "its ends"},
       {"UntypedInput", [] { return model(with_input(bytes(1, "x"))); }, "input 'x': it has no type"},
       {"TooManyDimensions", [] { return model(with_input(value("x", std::vector<int64_t>(40, 1)))); },
        "byte 170: a value has more than 32 dimensions"},
@@ -334,7 +335,8 @@ const std::vector<BadModel>& bad_models() {
                        {value("y", {2}, kString)},
                        {}});
        },
-       "input 'x' is made of strings, which are not supported"},
+       "input 'x' is made of strings; plans move tensors of numbers, so turn text into numbers before the "
+       "model"},
       {"DataDependentShape",
        [] {
          return model({{node("Range", {"zero", "x", "one"}, {"i"}, "count")},
@@ -344,7 +346,8 @@ const std::vector<BadModel>& bad_models() {
        },
        "op 'count' (Range): its output has the shape [?], which depends on data and has no limit; plans need "
        "sizes, or limits of them, that follow from those of the inputs: export the model so that this size "
-       "is fixed, or give the values of inputs that set it, as in --value x=V1,V2,..."},
+       "is fixed, or give the values of inputs that set it: --value x=V1 (the limit of node 'count' "
+       "(Range))"},
       {"DynamicInput",
        [] {
          return model(with_input(value("x", {-1, 3, -1})));

@@ -25,12 +25,13 @@
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/opened_plan.h"
 #include "heddle/serve/rest_api.h"
+#include "heddle/serve/status_tables.h"
 #include "heddle/serve/worker_security.h"
 #include "heddle/session/rank_plan.h"
 #include "log_flags.h"
 #include "model/model_flags.h"
+#include "session_flags.h"
 #include "standby_flags.h"
-#include "status_tables.h"
 #include "trace_flags.h"
 #include "varying_flags.h"
 #include "verbs.h"
@@ -41,6 +42,7 @@ namespace {
 struct ServeFlags {
   std::vector<std::string> what, shapes, values;
   VaryingFlags varying;
+  SessionFlags sessions;
   std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
   std::string precision, budget;
   CalibrationFlags calibration;
@@ -158,6 +160,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
   HEDDLE_ASSIGN_OR_RETURN(defaults.values, parse_values(o.values));
   HEDDLE_ASSIGN_OR_RETURN(defaults.varying, o.varying.settings());
+  HEDDLE_RETURN_IF_ERROR(o.sessions.set(defaults));
   defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
@@ -203,6 +206,8 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                       {"--calibration", !o.calibration.folder.empty()},
                                       {"--decisions", !o.calibration.decisions.empty()}}))
     return invalid_input(std::string(flag) + " is for models and plans; a fleet file has its own");
+  if (const char* flag = o.sessions.of_models())
+    return invalid_input(std::string(flag) + " is for models and plans; models of a fleet have no sessions");
   if (const char* flag = o.varying.first())
     return invalid_input(std::string(flag) +
                          ": a fleet file gives each model one shape; serve the model itself");
@@ -283,6 +288,8 @@ Status serve_once(const ServeFlags& o, const Invocation& invocation, const Opene
   std::unique_ptr<MachineFleet> machine;
   InferService service;
   service.set_tracer(tracer.get());
+  HEDDLE_ASSIGN_OR_RETURN(const auto limits, o.sessions.limits());
+  service.set_session_limits(limits);
   std::unique_ptr<LocalServer> local;
   std::unique_ptr<FleetControl> fleet;
   const What what = what_is_served(o.what);
@@ -445,6 +452,7 @@ RunFn setup_serve(Command& command) {
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.list("--value", o->values, "models: make an .onnx input a constant: NAME=2,3 (repeatable)");
   o->varying.declare(command);
+  o->sessions.declare(command);
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
   command.flag("--adapt", o->adapt,
                "models: compile for fewer cores, too, and use them while other work slows runs on all");

@@ -1,5 +1,3 @@
-#include "import_digest.h"
-
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <sys/stat.h>
@@ -21,6 +19,7 @@
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/wheels.h"
+#include "import_record.h"
 
 namespace heddle::internal {
 namespace {

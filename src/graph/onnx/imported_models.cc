@@ -13,7 +13,6 @@
 #include "heddle/base/file.h"
 #include "heddle/base/hash.h"
 #include "heddle/graph/model_content.h"
-#include "import_digest.h"
 #include "import_record.h"
 
 namespace heddle {

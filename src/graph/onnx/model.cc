@@ -117,6 +117,12 @@ Result<Examined> examine(const std::string& path, const MappedFile& file,
 // True when the whole model is in this one file.
 bool is_alone(const Examined& examined) { return examined.others.empty() && examined.all_files; }
 
+std::string values_text(const std::vector<double>& values) {
+  std::string text;
+  for (const double v : values) text += (text.empty() ? "" : ",") + fmt::format("{}", v);
+  return text;
+}
+
 std::vector<std::string> notes_about(const internal::ReadModel& read, const Graph& graph) {
   std::vector<std::string> notes;
   if (!read.assumed.empty())
@@ -148,11 +154,40 @@ Result<ModelContent> model_content(const std::string& path, int64_t max_file_byt
 Model::Model() = default;
 
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ImportOptions& options) {
-  return with_context(load_unnamed(path, options), path);
+  auto model = load_unnamed(path, options, {});
+  if (!model.ok() && lower_extension(path) == ".onnx") model = load_determined(path, options, model.error());
+  return with_context(std::move(model), path);
 }
 
-Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path,
-                                                         const ImportOptions& options) {
+Result<std::shared_ptr<const Model>> Model::load_determined(const std::string& path,
+                                                            const ImportOptions& options,
+                                                            const Error& failed) {
+  const auto file = MappedFile::open(path, options.max_file_bytes);
+  if (!file.ok()) return failed;
+  const auto onnx = internal::parse_onnx(file->bytes());
+  if (!onnx.ok() || !onnx->functions.empty()) return failed;
+  auto determined = internal::determined_values(*onnx);
+  for (const auto& [name, given] : options.values) determined.erase(name);
+  if (determined.empty()) return failed;
+  ImportOptions with = options;
+  with.values.insert(determined.begin(), determined.end());
+  auto model = load_unnamed(path, with, determined);
+  if (!model.ok()) return failed;
+  // The values are right only if the model has the declared shapes with them.
+  for (const auto& output : onnx->graph.outputs) {
+    const TensorId id = (*model)->find_onnx_tensor(std::string(output.name));
+    if (!id.valid() || !output.has_shape) continue;
+    const Shape& shape = (*model)->graph()->tensor(id).shape;
+    if (shape.size() != output.dims.size()) return failed;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (output.dims[d] >= 0 && output.dims[d] != shape[d]) return failed;
+  }
+  return model;
+}
+
+Result<std::shared_ptr<const Model>> Model::load_unnamed(
+    const std::string& path, const ImportOptions& options,
+    const std::map<std::string, std::vector<double>>& determined) {
   if (options.split_bytes < 0)
     return invalid_input("parameters are to be split at " + std::to_string(options.split_bytes) +
                          " bytes, expected at least 0");
@@ -214,8 +249,21 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(apart, name, onnx, *impl));
     model->notes_ = notes_about(made, *model->graph_);
     for (const auto& [input, values] : options.values)
-      model->notes_.push_back("the input " + quote_text(input) + " is a constant of the plan (--value)");
+      model->notes_.push_back("the input " + quote_text(input) + " is a constant of the plan" +
+                              (determined.contains(input)
+                                   ? ": " + values_text(values) +
+                                         ", which follows from the shapes that the file declares (--value "
+                                         "sets another)"
+                                   : " (--value)"));
     model->sized_outputs_ = made.sized;
+    for (const auto& s : made.states) {
+      const Graph& graph = *model->graph_;
+      model->states_.push_back({graph.tensor(graph.inputs()[s.input]).name,
+                                graph.tensor(graph.outputs()[s.output]).name, s.initial});
+      const auto& state = model->states_.back();
+      model->notes_.push_back("the variable " + quote_text(state.input) + " is an input and the output " +
+                              quote_text(state.output) + " (heddle serve carries it from run to run)");
+    }
   } catch (const std::exception& e) {
     return invalid_input("the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }

@@ -71,7 +71,10 @@ class GraphMaker {
   Status check_output(const Output& output, const std::string& what) const {
     const DType type = dtype_of(output.get_element_type());
     const auto& shape = output.get_partial_shape();
-    if (type == DType::kString) return unsupported(what + " is made of strings, which are not supported");
+    if (type == DType::kString)
+      return unsupported(
+          what +
+          " is made of strings; plans move tensors of numbers, so turn text into numbers before the model");
     if (type == DType::kUndefined) {
       return unsupported(what + " has type " + output.get_element_type().get_type_name() +
                          ", which is not supported");
@@ -87,6 +90,8 @@ class GraphMaker {
 
   // Sizes are values of vectors and scalars, so only inputs of such a rank can give them.
   std::string size_advice(const Node& node) const {
+    constexpr int kMostNamed = 12;
+    int named = 0;
     std::string texts;
     std::unordered_set<const Node*> seen = {&node};
     std::vector<const Node*> left = {&node};
@@ -100,11 +105,24 @@ class GraphMaker {
       const auto& shape = p->get_output_partial_shape(0);
       if (onnx_ == nullptr || !seen.contains(p.get()) || shape.rank().is_dynamic() || shape.size() > 1)
         continue;
-      texts += (texts.empty() ? "--value " : " --value ") + p->get_friendly_name() + "=V1,V2,...";
+      if (++named > kMostNamed) break;
+      const auto& name = p->get_friendly_name();
+      const std::string role = role_of_input(*onnx_, name);
+      texts += (texts.empty() ? "--value " : ", --value ") + name + "=" + sample_values(shape) +
+               (role.empty() ? "" : " (" + role + ")");
     }
     if (texts.empty()) return "export the model so that this size is fixed";
-    return "export the model so that this size is fixed, or give the values of inputs that set it, as in " +
-           texts;
+    return "export the model so that this size is fixed, or give the values of inputs that set it: " + texts;
+  }
+
+  // "V1,V2,V3" for a vector of three.
+  static std::string sample_values(const ov::PartialShape& shape) {
+    constexpr int64_t kShown = 8;
+    if (shape.is_dynamic() || shape.size() > 1) return "V1,V2,...";
+    const int64_t count = shape.size() == 0 ? 1 : shape[0].get_length();
+    std::string text = "V1";
+    for (int64_t i = 2; i <= std::min(count, kShown); ++i) text += ",V" + std::to_string(i);
+    return count > kShown ? text + ",..." : text;
   }
 
   // A tensor of the graph must have a size and a type.

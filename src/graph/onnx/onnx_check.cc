@@ -83,7 +83,8 @@ Status check_value(const OnnxValue& v, bool must_be_tensor) {
                                                      {Kind::kSparse, "a sparse tensor"},
                                                      {Kind::kOpaque, "an opaque value"}};
   if (v.kind == Kind::kNone) return invalid_input("it has no type");
-  return unsupported("it is " + kNames.at(v.kind) + "; only tensors are supported");
+  return unsupported("it is " + kNames.at(v.kind) +
+                     "; plans move tensors of numbers, so export the model with such tensors at its ends");
 }
 
 Status Checker::values(const OnnxGraph& g) {

@@ -109,6 +109,13 @@ Result<OnnxContent> read_onnx(std::string_view file, const InputValues& values);
 // The file with the inputs of these names as initializers. `model` is the file's structure.
 Result<std::string> with_values(std::string_view file, const OnnxModel& model, const InputValues& values);
 
+// Values of inputs that set sizes, if the shapes that the file declares leave no other: a Reshape to a declared shape,
+// a ReduceSum whose input and output have declared ones. Not of inputs with a value in the file. The shapes of the
+// model with these values must be compared with the declared ones. O(size of the structure).
+InputValues determined_values(const OnnxModel& model);
+// What the input is to the first node that reads it: "the scales of node 'resize' (Resize)"; empty if none does.
+std::string role_of_input(const OnnxModel& model, std::string_view input);
+
 // An ONNX file without its weights, for imports that leave the weights in the file (onnx_skeleton.cc): the
 // same model, with the data (raw_data) of every large initializer replaced by a reference: external data in a
 // file called `name` next to the model. The file must be checked and have no external data of its own, whose

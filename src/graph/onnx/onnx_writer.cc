@@ -15,6 +15,12 @@ void append_word(std::string& out, Word value) {
   for (size_t i = 0; i < sizeof(Word); ++i) out.push_back(static_cast<char>(value >> (8 * i)));
 }
 
+// Of a number: rounds ties to even.
+uint16_t bfloat_of(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 uint16_t half_of(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
@@ -157,6 +163,8 @@ WireMessage onnx_attribute(std::string_view name, const WireMessage& tensor) {
 void append_float(std::string& out, DType type, float value) {
   if (type == DType::kF16)
     append_word(out, half_of(value));
+  else if (type == DType::kBF16)
+    append_word(out, bfloat_of(value));
   else
     append_word(out, std::bit_cast<uint32_t>(value));
 }

@@ -6,8 +6,6 @@
 #include <openvino/core/model.hpp>
 #include <openvino/frontend/extension/conversion.hpp>
 #include <openvino/frontend/manager.hpp>
-#include <openvino/op/util/assign_base.hpp>
-#include <openvino/op/util/read_value_base.hpp>
 #include <openvino/runtime/core.hpp>
 #include <sstream>
 #include <unordered_set>
@@ -78,17 +76,6 @@ void name_ends(ov::Model& model, const OnnxModel& onnx) {
   }
 }
 
-Status check_stateless(const ov::Model& model) {
-  for (const auto& node : model.get_ops()) {
-    if (std::dynamic_pointer_cast<ov::op::util::ReadValueBase>(node) ||
-        std::dynamic_pointer_cast<ov::op::util::AssignBase>(node)) {
-      return unsupported("op " + quote_text(node->get_friendly_name()) + " (" + node->get_type_name() +
-                         ") keeps state between runs; models with state are not supported");
-    }
-  }
-  return {};
-}
-
 // Describes a node in the file's terms: the ONNX node found by its own tensor names or the nearest reader's.
 std::string place_of(const ov::Node& node, const OnnxModel* onnx) {
   const std::string type = std::string(" (") + node.get_type_name() + ")";
@@ -132,20 +119,19 @@ Status check_types(const ov::Model& model, const OnnxModel* onnx) {
 
 using Read = std::function<std::shared_ptr<ov::Model>()>;
 
-Result<std::shared_ptr<ov::Model>> convert(const OnnxModel* onnx, Unconverted& unconverted,
-                                           const Read& read) {
-  std::shared_ptr<ov::Model> model;
+Result<ReadModel> convert(const OnnxModel* onnx, Unconverted& unconverted, const Read& read) {
+  ReadModel out;
   try {
-    model = read();
-    if (onnx != nullptr) name_ends(*model, *onnx);
+    out.model = read();
+    if (onnx != nullptr) name_ends(*out.model, *onnx);
+    HEDDLE_ASSIGN_OR_RETURN(out.states, states_as_inputs(*out.model));
   } catch (const std::exception& e) {
     unconverted = unconverted_in(e.what());
     return conversion_error(e.what(), onnx);
   } catch (...) {
     return invalid_input("OpenVINO's importer failed without a reason");
   }
-  HEDDLE_RETURN_IF_ERROR(check_stateless(*model));
-  return model;
+  return out;
 }
 
 // A model of the inputs alone.
@@ -187,7 +173,8 @@ Result<ReadModel> read_with_shapes(const ReadSource& source, const ImportOptions
     return frontend->convert(input_model);
   });
   if (!model) return failed;
-  return ReadModel{*model, shapes->assumed, {}, {}};
+  model->assumed = shapes->assumed;
+  return model;
 }
 
 void reshape(ov::Model& model, const InputShapes& shapes) {
@@ -225,13 +212,15 @@ Result<ReadModel> read_openvino(const ReadSource& source, const ImportOptions& o
   ReadModel result;
   InputShapes shapes;
   if (first) {
-    HEDDLE_ASSIGN_OR_RETURN(shapes, wanted_shapes(**first, options, onnx));
+    HEDDLE_ASSIGN_OR_RETURN(shapes, wanted_shapes(*first->model, options, onnx));
+    first->assumed = shapes.assumed;
     if (!shapes.changes.empty()) {
-      if (takes_shapes(*first, shapes)) return ReadModel{*first, shapes.assumed, {}, {}};
+      if (takes_shapes(first->model, shapes)) return first;
       // reshape() also rewrites ops with built-in sizes, but it cannot start from half-inferred nodes.
       HEDDLE_ASSIGN_OR_RETURN(first, read());
+      first->assumed = shapes.assumed;
     }
-    result = ReadModel{*first, shapes.assumed, {}, {}};
+    result = std::move(*first);
   } else {
     if (onnx == nullptr) return first.error();
     HEDDLE_ASSIGN_OR_RETURN(result, read_with_shapes(source, options, unconverted, first.error()));
@@ -252,8 +241,10 @@ Result<ReadModel> read_openvino(const ReadSource& source, const ImportOptions& o
 Result<std::shared_ptr<ov::Model>> read_open(const std::string& path, const OnnxModel* onnx,
                                              const std::string* skeleton) {
   Unconverted unconverted;
-  return convert(onnx, unconverted,
-                 [&] { return read_model({.path = path, .onnx = onnx, .skeleton = skeleton}); });
+  HEDDLE_ASSIGN_OR_RETURN(auto read, convert(onnx, unconverted, [&] {
+                            return read_model({.path = path, .onnx = onnx, .skeleton = skeleton});
+                          }));
+  return std::move(read.model);
 }
 
 void load_onnx_frontend() {

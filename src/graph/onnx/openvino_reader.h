@@ -32,11 +32,18 @@ struct OnnxRegions {
 Result<OnnxRegions> make_regions(const OnnxContent& content, const ImportOptions& options,
                                  std::vector<bool> chosen);
 
+// A variable of the file, as an input and an output of the model.
+struct ReadState {
+  size_t input = 0, output = 0;    // indices of the model's parameter and result
+  std::vector<std::byte> initial;  // before the first run; empty: zeros
+};
+
 struct ReadModel {
   std::shared_ptr<ov::Model> model;
   std::vector<std::string> assumed;  // as in InputShapes
   std::vector<SizedOutput> sized;
   std::vector<std::string> by_run;  // as in OnnxRegions
+  std::vector<ReadState> states;
 };
 
 // What is read: the file `path` or, if not null, `skeleton`: onnx_skeleton() of that file, its inlined form, or the
@@ -97,6 +104,10 @@ void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed);
 // Pads each output whose size depends on data, but has a limit, to that limit, and adds an output with its
 // shape (sized_outputs.cc).
 std::vector<SizedOutput> size_outputs(ov::Model& model);
+
+// Each variable becomes an input, which stands for its reads, and an output with the value that is assigned
+// (model_states.cc). Both are the last ones of the model.
+Result<std::vector<ReadState>> states_as_inputs(ov::Model& model);
 
 // Loads the library that reads ONNX. The dynamic linker loads one library at a time, so this lets an import
 // start before another thread loads a larger one. Optional.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "heddle/base/errors.h"
 #include "heddle/serve/infer_message.h"
 #include "plane/fault.h"
 
@@ -46,6 +48,43 @@ Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t 
   return Model::load(source.path, options.at_batch(batch));
 }
 
+// The model's states: those of the file, and those that the settings name.
+Status describe_state(const ModelSource& source, const Model& model, ServedModel& served) {
+  HEDDLE_ASSIGN_OR_RETURN(auto states, with_context(states_with(model, source.settings.state), source.path));
+  if (states.empty()) return {};
+  auto state = std::make_shared<SessionState>();
+  state->idle_ns = ns_from_us(source.settings.session_idle_us);
+  const auto take = [](std::vector<TensorInfo>& tensors, const std::string& name) {
+    const auto it = std::ranges::find(tensors, name, &TensorInfo::name);
+    it->state = true;
+    return static_cast<size_t>(it - tensors.begin());
+  };
+  for (auto& s : states) {
+    const size_t input = take(served.inputs, s.input);
+    state->tensors.push_back(
+        {input, take(served.outputs, s.output), served.inputs[input].row_bytes, std::move(s.initial)});
+  }
+  served.state = std::move(state);
+  return {};
+}
+
+// The first dimension of all tensors is that of the batch, of `rows` rows.
+void divide_rows(ServedModel& served, int64_t rows) {
+  served.batched = true;
+  for (auto* infos : {&served.inputs, &served.outputs})
+    for (auto& t : *infos) {
+      t.row.erase(t.row.begin());
+      t.row_bytes /= rows;
+    }
+  if (served.state == nullptr) return;
+  auto state = std::make_shared<SessionState>(*served.state);
+  for (auto& t : state->tensors) {
+    t.row_bytes /= rows;
+    t.initial.resize(t.initial.size() / static_cast<size_t>(rows));
+  }
+  served.state = std::move(state);
+}
+
 Result<ServedModel> describe(const ModelSource& source, const Model& model) {
   const Graph& graph = *model.graph();
   ServedModel served;
@@ -70,10 +109,29 @@ Result<ServedModel> describe(const ModelSource& source, const Model& model) {
     output.open = sized.open;
     served.outputs[static_cast<size_t>(output.true_shape)].hidden = true;
   }
+  HEDDLE_RETURN_IF_ERROR(describe_state(source, model, served));
   return served;
 }
 
 }  // namespace
+
+void join_rows(ServedModel& served) {
+  const auto rows = static_cast<size_t>(served.max_rows);
+  served.batched = false;
+  for (auto* infos : {&served.inputs, &served.outputs})
+    for (auto& t : *infos) {
+      t.row.insert(t.row.begin(), served.max_rows);
+      t.row_bytes *= served.max_rows;
+    }
+  if (served.state == nullptr) return;
+  auto state = std::make_shared<SessionState>(*served.state);
+  for (auto& t : state->tensors) {
+    t.row_bytes *= served.max_rows;
+    const auto row = t.initial;
+    for (size_t r = 1; r < rows; ++r) t.initial.insert(t.initial.end(), row.begin(), row.end());
+  }
+  served.state = std::move(state);
+}
 
 double served_slo_us(const ModelSettings& settings, double request_us) {
   constexpr double kLeastSlo_us = 1e6, kSloFactor = 10;
@@ -111,10 +169,7 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, 
     local->sizes[size] = *more;
     served.max_rows = size;
   }
-  served.batched = local->sizes.size() > 1;
-  if (served.batched)
-    for (auto* infos : {&served.inputs, &served.outputs})
-      for (auto& t : *infos) t.row.erase(t.row.begin());
+  if (local->sizes.size() > 1) divide_rows(served, 1);
   return local;
 }
 
@@ -136,13 +191,8 @@ Result<std::shared_ptr<LocalModel>> planned_local_model(const ModelSource& sourc
     const auto one = Model::load(source.path, options);
     if (one.ok() && all_have_rows(*(*one)->graph(), graph, (*one)->graph()->inputs(), graph.inputs(), rows) &&
         all_have_rows(*(*one)->graph(), graph, (*one)->graph()->outputs(), graph.outputs(), rows)) {
-      served.batched = true;
       served.max_rows = static_cast<int>(rows);
-      for (auto* infos : {&served.inputs, &served.outputs})
-        for (auto& t : *infos) {
-          t.row.erase(t.row.begin());
-          t.row_bytes /= rows;
-        }
+      divide_rows(served, rows);
     }
   }
   local->sizes[served.max_rows] = std::move(model);

@@ -22,6 +22,9 @@ struct LocalModel {
 // Has the tensor `rows` rows where the model at batch 1 has one, and is all else the same?
 bool has_rows(const Tensor& one, const Tensor& many, int64_t rows);
 
+// All rows of a batch become one row of a model without batches.
+void join_rows(ServedModel& served);
+
 // The SLO that was set, or one for a request that takes so long.
 double served_slo_us(const ModelSettings& settings, double request_us);
 

@@ -159,6 +159,7 @@ class Preparation {
       for (const auto& t : local.served.outputs) bucket.outputs.push_back(t.row);
       shapes_.buckets.push_back(std::move(bucket));
     }
+    HEDDLE_RETURN_IF_ERROR(check_state());
     for (const auto& [name, shape] : choice_.open)
       for (size_t d = 0; d < shape.size(); ++d)
         if (shape[d] < 0) open_[name][d] = -1;
@@ -177,6 +178,19 @@ class Preparation {
       if (std::ranges::find(names, name) == names.end())
         return invalid_input("a pad value names the input '" + name + "'" + did_you_mean(name, names) +
                              "; the inputs of " + source_.name + " are " + join_names(names));
+    return {};
+  }
+
+  // A session may change the bucket from request to request.
+  Status check_state() const {
+    if (served_.state == nullptr) return {};
+    for (const auto& t : served_.state->tensors)
+      for (const auto& bucket : shapes_.buckets)
+        if (bucket.inputs[t.input] != served_.inputs[t.input].row ||
+            bucket.outputs[t.output] != served_.inputs[t.input].row)
+          return invalid_input(source_.name + ": the state '" + served_.inputs[t.input].name +
+                               "' has another shape at " + bucket.name + " than at " +
+                               shapes_.buckets.back().name + "; expected one shape in all buckets");
     return {};
   }
 

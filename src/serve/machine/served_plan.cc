@@ -258,16 +258,11 @@ Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& 
   if (rows.ok()) return runner;
   if (rows.error().code() != Code::kVerificationFailed) return rows.error();
   auto& served = local->served;
-  for (auto* infos : {&served.inputs, &served.outputs})
-    for (auto& t : *infos) {
-      t.row.insert(t.row.begin(), served.max_rows);
-      t.row_bytes *= served.max_rows;
-    }
+  join_rows(served);
   served.note = rows.error().message() + ": a request has all " + std::to_string(served.max_rows) + " rows";
   auto model = local->sizes.begin()->second;
   local->sizes = {{1, std::move(model)}};
   served.max_rows = 1;
-  served.batched = false;
   return make();
 }
 

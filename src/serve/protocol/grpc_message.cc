@@ -30,6 +30,8 @@ const ProtocolStatus& status_by(Key key, Key ProtocolStatus::*member) {
   return found == std::end(kStatuses) ? *std::prev(found) : *found;
 }
 
+using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
+
 Error bad_tensor(const std::string& tensor, const std::string& message) {
   return invalid_input("input '" + tensor.substr(0, 128) + "': " + message);
 }
@@ -117,8 +119,7 @@ Result<InferTensor> read_tensor(const inference::ModelInferRequest::InferInputTe
 }
 
 // Integers of either sign; what is no number, or negative, is an error.
-Result<int64_t> read_number(const google::protobuf::Map<std::string, inference::InferParameter>& parameters,
-                            const char* name) {
+Result<int64_t> read_number(const Parameters& parameters, const char* name) {
   const auto it = parameters.find(name);
   if (it == parameters.end()) return int64_t{0};
   const auto& p = it->second;
@@ -126,6 +127,31 @@ Result<int64_t> read_number(const google::protobuf::Map<std::string, inference::
   if (p.has_uint64_param() && p.uint64_param() <= static_cast<uint64_t>(INT64_MAX))
     return static_cast<int64_t>(p.uint64_param());
   return invalid_input(std::string("the parameter '") + name + "' is no number from 0");
+}
+
+Result<SessionStep> read_session(const Parameters& parameters) {
+  SessionStep session;
+  for (const auto& [name, flag] :
+       {std::pair("sequence_start", &session.start), std::pair("sequence_end", &session.end)}) {
+    const auto it = parameters.find(name);
+    if (it == parameters.end()) continue;
+    if (!it->second.has_bool_param())
+      return invalid_input(std::string("the parameter '") + name + "' is neither true nor false");
+    *flag = it->second.bool_param();
+  }
+  const auto it = parameters.find("sequence_id");
+  if (it != parameters.end() && it->second.has_string_param()) {
+    if (!is_session_text(it->second.string_param()))
+      return invalid_input(std::string("the parameter 'sequence_id': ") + kExpectedSessionId);
+    session.id = session_id(it->second.string_param());
+  } else if (it != parameters.end() && it->second.has_uint64_param()) {
+    session.id = session_id(it->second.uint64_param());
+  } else {
+    const auto number = read_number(parameters, "sequence_id");
+    if (!number.ok()) return invalid_input(std::string("the parameter 'sequence_id': ") + kExpectedSessionId);
+    session.id = session_id(static_cast<uint64_t>(*number));
+  }
+  return session;
 }
 
 }  // namespace
@@ -153,6 +179,7 @@ Result<InferRequest> infer_request_from_proto(const inference::ModelInferRequest
   HEDDLE_ASSIGN_OR_RETURN(request.timeout_us, read_number(message.parameters(), "timeout"));
   if (request.timeout_us > 3'600'000'000)
     return invalid_input("the parameter 'timeout' is more than an hour, in us");
+  HEDDLE_ASSIGN_OR_RETURN(request.session, read_session(message.parameters()));
   if (message.inputs_size() > static_cast<int>(kMostTensors) ||
       message.outputs_size() > static_cast<int>(kMostTensors))
     return invalid_input("more than " + std::to_string(kMostTensors) + " inputs or outputs");

@@ -21,7 +21,7 @@ using Reactor = grpc::ServerUnaryReactor;
 void fill(const ServedModel& model, const std::vector<TensorInfo>& from,
           google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& to) {
   for (const auto& t : from) {
-    if (t.hidden) continue;
+    if (!t.listed()) continue;
     auto& tensor = *to.Add();
     tensor.set_name(t.name);
     tensor.set_datatype(protocol_name(t.dtype));
@@ -86,7 +86,8 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     if (!permitted(*context)) return refuse(context);
     response->set_name("heddle");
     response->set_version(kVersion);
-    for (const char* extension : {"statistics", "model_repository", "schedule_policy"})
+    for (const char* extension :
+         {"statistics", "model_repository", "schedule_policy", "sequence", "sequence(string_id)"})
       response->add_extensions(extension);
     return grpc_finish(*context, grpc::Status::OK);
   }

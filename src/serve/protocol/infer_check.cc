@@ -14,7 +14,7 @@ Error bad_request(const std::string& model, const std::string& message) {
 std::string names_of(const std::vector<TensorInfo>& tensors) {
   std::vector<std::string> names;
   for (const auto& t : tensors)
-    if (!t.hidden) names.push_back(t.name);
+    if (t.listed()) names.push_back(t.name);
   return join_names(names, 40);
 }
 
@@ -54,6 +54,19 @@ Status check_input(const ServedModel& m, const TensorInfo& info, const InferTens
   return {};
 }
 
+// Does the request say to which session it belongs, if and only if the model has state?
+Status check_step(const ServedModel& m, const SessionStep& step) {
+  if (step.id.empty() && (step.start || step.end))
+    return bad_request(m.name, "sequence_start and sequence_end need a sequence_id");
+  if (m.state == nullptr && !step.id.empty())
+    return bad_request(m.name, "keeps no state between requests; send it without sequence_id");
+  if (m.state != nullptr && step.id.empty())
+    return bad_request(m.name,
+                       "keeps state between the requests of a session: send the parameter sequence_id, with "
+                       "sequence_start in a session's first request and sequence_end in its last");
+  return {};
+}
+
 }  // namespace
 
 bool same_rows(const ServedModel& a, const ServedModel& b) {
@@ -71,18 +84,30 @@ bool same_rows(const ServedModel& a, const ServedModel& b) {
   const auto smaller = [](const ServedModel& m) {
     return m.varying ? m.varying->smaller : SmallerRuns::kRefused;
   };
-  return a.batched == b.batched && same(a.inputs, b.inputs) && same(a.outputs, b.outputs) &&
-         buckets(a) == buckets(b) && smaller(a) == smaller(b);
+  return a.batched == b.batched && a.state == b.state && same(a.inputs, b.inputs) &&
+         same(a.outputs, b.outputs) && buckets(a) == buckets(b) && smaller(a) == smaller(b);
 }
 
 Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r) {
   CheckedRequest out;
-  for (const auto& t : r.inputs)
-    if (std::none_of(m.inputs.begin(), m.inputs.end(), [&t](const auto& i) { return i.name == t.name; }))
+  HEDDLE_RETURN_IF_ERROR(check_step(m, r.session));
+  for (const auto& t : r.inputs) {
+    const auto known = std::ranges::find(m.inputs, t.name, &TensorInfo::name);
+    if (known == m.inputs.end())
       return bad_request(
           m.name, "has no input '" + t.name.substr(0, 128) + "'; its inputs are " + names_of(m.inputs));
+    if (known->state)
+      return bad_request(m.name, "the input '" + t.name +
+                                     "' is state that the server keeps for each session; do not send it");
+  }
   if (r.inputs.size() > m.inputs.size()) return bad_request(m.name, "an input is given twice");
+  bool first = true;
   for (const auto& info : m.inputs) {
+    if (info.state) {
+      out.inputs.push_back(nullptr);
+      if (m.varying) out.input_shapes.push_back(info.row);
+      continue;
+    }
     const auto it = std::find_if(r.inputs.begin(), r.inputs.end(),
                                  [&info](const auto& t) { return t.name == info.name; });
     if (it == r.inputs.end()) return bad_request(m.name, "the input '" + info.name + "' is missing");
@@ -92,10 +117,11 @@ Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r
                            "input '" + info.name + "' is " + protocol_name(it->dtype) + ", expected UINT8");
     } else {
       Shape row;
-      HEDDLE_RETURN_IF_ERROR(check_input(m, info, *it, out.inputs.empty(), out.rows, row));
+      HEDDLE_RETURN_IF_ERROR(check_input(m, info, *it, first, out.rows, row));
       if (m.varying) out.input_shapes.push_back(std::move(row));
     }
     out.inputs.push_back(&*it);
+    first = false;
   }
   for (const auto& wanted : r.outputs) {
     size_t i = 0;
@@ -109,7 +135,7 @@ Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r
   }
   if (r.outputs.empty())
     for (size_t i = 0; i < m.outputs.size(); ++i)
-      if (!m.outputs[i].hidden) out.outputs.push_back(i);
+      if (m.outputs[i].listed()) out.outputs.push_back(i);
   for (const size_t i : out.outputs)
     if (m.outputs[i].true_shape >= 0) out.shapes.push_back(static_cast<size_t>(m.outputs[i].true_shape));
   return out;

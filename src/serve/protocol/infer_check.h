@@ -12,9 +12,9 @@ namespace heddle {
 
 // The request's inputs in the model's order, and its number of rows.
 struct CheckedRequest {
-  std::vector<const InferTensor*> inputs;
-  std::vector<size_t> outputs;  // wanted, as indices into the model's
-  std::vector<size_t> shapes;   // the true shapes of wanted outputs, likewise
+  std::vector<const InferTensor*> inputs;  // null for a session's state
+  std::vector<size_t> outputs;             // wanted, as indices into the model's
+  std::vector<size_t> shapes;              // the true shapes of wanted outputs, likewise
   int64_t rows = 1;
   std::vector<Shape> input_shapes;  // of a model of varying shapes: of a row of each input
 };

@@ -195,17 +195,27 @@ class Reader {
   const std::shared_ptr<const void>& owner_;
 };
 
+Status read_session(const JsonCursor& at, SessionStep& session) {
+  HEDDLE_ASSIGN_OR_RETURN(session.start, at.bool_or("sequence_start", false));
+  HEDDLE_ASSIGN_OR_RETURN(session.end, at.bool_or("sequence_end", false));
+  if (!at.has("sequence_id")) return {};
+  HEDDLE_ASSIGN_OR_RETURN(const auto id, at.at("sequence_id"));
+  if (id.value().is_number_unsigned())
+    session.id = session_id(id.value().get<uint64_t>());
+  else if (id.value().is_string() && is_session_text(id.value().get_ref<const std::string&>()))
+    session.id = session_id(id.value().get_ref<const std::string&>());
+  else
+    return id.error(kExpectedSessionId);
+  return {};
+}
+
 Status read_parameters(const JsonCursor& at, InferRequest& request) {
   if (!at.value().is_object()) return at.error("expected an object");
   // The names that Triton's clients use.
   HEDDLE_ASSIGN_OR_RETURN(request.priority, at.int_or("priority", 0, 0));
   HEDDLE_ASSIGN_OR_RETURN(request.timeout_us, at.int_or("timeout", 0, 0, int64_t{3'600'000'000}));
   HEDDLE_ASSIGN_OR_RETURN(request.binary_outputs, at.bool_or("binary_data_output", false));
-  if (at.has("sequence_id")) {
-    const auto& id = at.value()["sequence_id"];
-    if (id != 0 && id != "") return at.error("sequences of requests are not supported");
-  }
-  return {};
+  return read_session(at, request.session);
 }
 
 Result<RequestedOutput> read_output(const JsonCursor& at, bool binary_default) {

@@ -2,6 +2,7 @@
 // behind it. What is read is untrusted.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,8 +15,19 @@ namespace heddle {
 inline constexpr size_t kMostTensors = 1024;   // of a request
 inline constexpr size_t kMostDimensions = 32;  // of a tensor
 inline constexpr size_t kLongestName = 4096;   // of a tensor, bytes
+inline constexpr size_t kLongestSessionId = 128;
 // Of the JSON part: read numbers take some twenty times the text; large tensors are for the binary extension.
 inline constexpr int64_t kMostJsonBytes = int64_t{16} << 20;
+
+// Clients name a session by a number or a text, which do not mix; 0 and the empty text are none.
+inline constexpr const char* kExpectedSessionId =
+    "expected a whole number from 0, or a text of at most 128 bytes without control characters";
+inline std::string session_id(uint64_t number) { return number == 0 ? "" : std::to_string(number); }
+inline std::string session_id(const std::string& text) { return text.empty() ? "" : "'" + text + "'"; }
+inline bool is_session_text(const std::string& text) {
+  return text.size() <= kLongestSessionId &&
+         std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+}
 
 // Reads the body of POST v2/models/NAME/infer. `json_bytes` is the header Inference-Header-Content-Length;
 // nullopt: all of the body is JSON. Binary tensors stay where they are in the body, which `owner` keeps

@@ -10,6 +10,7 @@
 #include "infer_check.h"
 #include "plane/fault.h"
 #include "request_sizes.h"
+#include "sessions.h"
 
 namespace heddle {
 namespace {
@@ -46,16 +47,22 @@ struct InferService::Call {
   std::shared_ptr<Record> record;
   InferRequest request;
   Done done;
-  std::vector<size_t> wanted;       // then the true shapes of those whose size depends on data
-  size_t shown = 0;                 // of `wanted`, that the client asked for
-  std::vector<TensorValue> padded;  // [input], of a request that is padded
+  std::vector<size_t> wanted;         // then the true shapes of those whose size depends on data
+  size_t shown = 0;                   // of `wanted`, that the client asked for
+  std::vector<TensorValue> padded;    // [input], of a request that is padded
+  std::unique_ptr<SessionTurn> turn;  // null: of a model without state
+  std::vector<InferTensor> state;     // inputs that the session keeps
   std::vector<std::shared_ptr<std::byte[]>> outputs;  // [wanted]
   std::vector<Row> rows;
   std::atomic<size_t> open{0};
   TimeNs slo = 0;
 
   void finish();
+  // The turn in the session ends before the client knows, who may send the next request at once.
+  void answer(Result<InferResponse> result);
   void fill_trace() const;
+  void fill_state(CheckedRequest& checked, const SessionTurn& in);
+  void keep_state();
   // Copies what workers gave for the rows to the outputs; false: its size is not that of the model's outputs.
   bool take_results();
   // Chooses the bucket of a model of varying shapes, and pads the inputs where it is larger.
@@ -95,6 +102,34 @@ Status InferService::Call::fit(const CheckedRequest& checked) {
     padded.push_back(std::move(tensor));
   }
   return {};
+}
+
+void InferService::Call::answer(Result<InferResponse> result) {
+  turn.reset();
+  done(std::move(result));
+}
+
+void InferService::Call::fill_state(CheckedRequest& checked, const SessionTurn& in) {
+  const auto& tensors = model->state->tensors;
+  const auto before = in.before();
+  state.reserve(tensors.size());
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    const auto& info = model->inputs[tensors[k].input];
+    InferTensor t{info.name, info.dtype, info.row, before[k].get(), tensors[k].row_bytes * checked.rows,
+                  before[k]};
+    if (model->batched) t.shape.insert(t.shape.begin(), checked.rows);
+    state.push_back(std::move(t));
+    checked.inputs[tensors[k].input] = &state.back();
+  }
+  for (const auto& t : tensors)
+    if (std::ranges::find(wanted, t.output) == wanted.end()) wanted.push_back(t.output);
+}
+
+void InferService::Call::keep_state() {
+  StateTensors after;
+  for (const auto& t : model->state->tensors)
+    after.push_back(outputs[static_cast<size_t>(std::ranges::find(wanted, t.output) - wanted.begin())]);
+  turn->keep(std::move(after));
 }
 
 void InferService::Call::count_padding(ModelStatisticsRecord& s) const {
@@ -173,15 +208,15 @@ void InferService::Call::finish() {
   }
   if (!answered) {
     if (outcome == Outcome::kDropped)
-      return done(infeasible("model '" + model->name + "': the deadline of " +
-                             std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
-                             " us after arrival cannot be met; the request was dropped"));
-    return done(Error(outcome == Outcome::kWithdrawn || worst->again ? Code::kCancelled : Code::kInternal,
-                      "model '" + model->name + "': " + worst->error));
+      return answer(infeasible("model '" + model->name + "': the deadline of " +
+                               std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
+                               " us after arrival cannot be met; the request was dropped"));
+    return answer(Error(outcome == Outcome::kWithdrawn || worst->again ? Code::kCancelled : Code::kInternal,
+                        "model '" + model->name + "': " + worst->error));
   }
   if (model->remote && !take_results())
-    return done(internal_error("model '" + model->name +
-                               "': the worker's outputs have another size than the model's"));
+    return answer(internal_error("model '" + model->name +
+                                 "': the worker's outputs have another size than the model's"));
   InferResponse response;
   response.model = model->name;
   response.version = model->version;
@@ -206,17 +241,36 @@ void InferService::Call::finish() {
     t.bytes = sizes.run_output_bytes(wanted[k]) * static_cast<int64_t>(rows.size());
     t.owner = std::shared_ptr<const void>(outputs[k], outputs[k].get());
     if (info.true_shape >= 0) {
-      if (auto cut = cut_to_shape(k, t); !cut.ok()) return done(std::move(cut).error());
+      if (auto cut = cut_to_shape(k, t); !cut.ok()) return answer(std::move(cut).error());
     } else if (sizes.is_cut(wanted[k])) {
       if (auto cut = sizes.cut(wanted[k], static_cast<int64_t>(rows.size()), t); !cut.ok())
-        return done(std::move(cut).error());
+        return answer(std::move(cut).error());
     }
     response.outputs.push_back(std::move(t));
   }
-  done(std::move(response));
+  if (turn) keep_state();
+  answer(std::move(response));
 }
 
+InferService::InferService()
+    : sessions_(new Sessions([this](WaitingRequest waiting, Result<std::unique_ptr<SessionTurn>> turn) {
+        if (turn.ok()) return begin(std::move(waiting), std::move(*turn));
+        count(waiting.request.model,
+              turn.error().code() == Code::kInfeasible ? Outcome::kDropped : Outcome::kWithdrawn);
+        waiting.done(std::move(turn).error());
+      })) {}
+
 InferService::~InferService() { stop(0); }
+
+void InferService::set_session_limits(const SessionLimits& limits) { sessions_->set_limits(limits); }
+
+std::map<std::string, SessionCounters> InferService::sessions() const { return sessions_->counters(); }
+
+void InferService::count(const std::string& model, Outcome outcome) const {
+  const auto record = record_of(model);
+  const std::lock_guard lock(record->mutex);
+  ++record->record.requests[static_cast<size_t>(outcome)];
+}
 
 std::shared_ptr<InferService::Record> InferService::record_of(const std::string& model) const {
   const std::lock_guard lock(records_mutex_);
@@ -269,35 +323,50 @@ void InferService::infer(InferRequest request, Done done) {
       done(std::move(result));
     };
   }
+  begin({std::move(request), std::move(done), live_now()}, nullptr);
+}
+
+void InferService::begin(WaitingRequest came, std::unique_ptr<SessionTurn> turn) {
   const std::shared_lock lock(gate_);
-  if (stopping_) return done(cancelled_error("the server is stopping"));
-  const auto it = index_.find(request.model);
-  if (it == index_.end()) return done(no_model(request.model));
-  const auto model = current_->models[it->second];
-  const auto record = record_of(model->name);
-  const auto refuse = [&record, &done](Error error) {
-    {
-      const std::lock_guard guard(record->mutex);
-      ++record->record.requests[static_cast<size_t>(Outcome::kInvalid)];
-    }
-    done(std::move(error));
+  const auto end = [&came, &turn](Error error) {
+    turn.reset();
+    came.done(std::move(error));
   };
-  if (auto version = check_version(*model, request.version); !version.ok())
+  if (stopping_) return end(cancelled_error("the server is stopping"));
+  const auto it = index_.find(came.request.model);
+  if (it == index_.end()) return end(no_model(came.request.model));
+  const auto model = current_->models[it->second];
+  const auto refuse = [&](Error error) {
+    count(model->name, Outcome::kInvalid);
+    end(std::move(error));
+  };
+  if (auto version = check_version(*model, came.request.version); !version.ok())
     return refuse(std::move(version).error());
-  auto call = std::make_unique<Call>(model);
-  call->request = std::move(request);
-  auto checked = check_request(*model, call->request);
+  if (turn && turn->of() != model->state)
+    return refuse(cancelled_error("the model was loaded again, which ends its sessions"));
+  auto checked = check_request(*model, came.request);
   if (!checked.ok()) return refuse(std::move(checked).error());
+  if (model->state && !turn) {
+    came.rows = checked->rows;
+    auto entered = sessions_->enter(*model, came);
+    if (!entered.ok()) return refuse(std::move(entered).error());
+    if (*entered == nullptr) return;  // it waits for its turn
+    turn = std::move(*entered);
+  }
+  auto call = std::make_unique<Call>(model);
+  call->wanted = std::move(checked->outputs);
+  call->shown = call->wanted.size();
+  call->wanted.insert(call->wanted.end(), checked->shapes.begin(), checked->shapes.end());
+  if (turn) call->fill_state(*checked, *turn);
   if (model->varying) {
     if (auto fitted = call->fit(*checked); !fitted.ok()) return refuse(std::move(fitted).error());
   }
   if (fault_at(FaultPoint::kAdmit)) return refuse(fault_error());
   const auto& sizes = call->sizes;
-  call->record = record;
-  call->done = std::move(done);
-  call->wanted = std::move(checked->outputs);
-  call->shown = call->wanted.size();
-  call->wanted.insert(call->wanted.end(), checked->shapes.begin(), checked->shapes.end());
+  call->record = record_of(model->name);
+  call->request = std::move(came.request);
+  call->done = std::move(came.done);
+  call->turn = std::move(turn);
   const auto rows = static_cast<size_t>(checked->rows);
   if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
   for (const size_t o : call->wanted) {
@@ -309,13 +378,12 @@ void InferService::infer(InferRequest request, Done done) {
   call->slo = ns_from_us(slo_us);
   call->rows.resize(rows);
   call->open = rows;
-  const TimeNs now = live_now();
   for (size_t r = 0; r < rows; ++r) {
     Row& row = call->rows[r];
     row.call = call.get();
     row.model = places_[it->second] + sizes.bucket();
-    row.arrived = now;
-    row.deadline = now + call->slo;
+    row.arrived = came.arrived;
+    row.deadline = came.arrived + call->slo;
     row.priority = priority_of(*model, call->request.priority);
     if (call->request.trace) row.steps = std::make_shared<PlaneSteps>();
     for (size_t i = 0; i < checked->inputs.size(); ++i)
@@ -379,6 +447,7 @@ void InferService::serve(std::unique_ptr<Generation> next) {
         current_->plane->submit(*r);
       }
     }
+    sessions_->retain(current_->models);
     if (started_ns_ == 0) started_ns_ = live_now();
     ++generations_;
   }
@@ -386,6 +455,7 @@ void InferService::serve(std::unique_ptr<Generation> next) {
 
 void InferService::stop(double seconds) {
   stopping_ = true;
+  sessions_->close();
   const auto until = live_now() + ns_from_us(seconds * 1e6);
   std::unique_ptr<Generation> old;
   {

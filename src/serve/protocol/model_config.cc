@@ -84,6 +84,18 @@ Status read_triton_config(const std::string& path, ModelSettings& settings) {
                " levels and a default one from 1 to that");
   settings.priority_levels = static_cast<int>(levels);
   settings.default_priority = static_cast<int>(by_default);
+  const auto& sequences = config.sequence_batching();
+  for (const auto& state : sequences.state()) {
+    if (state.input_name().empty() || state.output_name().empty())
+      return bad("sequence_batching: a state has no input_name or no output_name");
+    for (const auto& initial : state.initial_state())
+      if (!initial.data_file().empty())
+        return bad("sequence_batching: state '" + state.input_name() +
+                   "' begins with a file's data, which is not supported; Heddle begins with zeros");
+    settings.state.emplace_back(state.input_name(), state.output_name());
+  }
+  if (sequences.max_sequence_idle_microseconds() > 0)
+    settings.session_idle_us = static_cast<double>(sequences.max_sequence_idle_microseconds());
   for (const auto& input : config.input()) {
     if (input.dims().empty()) continue;
     Shape shape;
@@ -112,16 +124,31 @@ inference::ModelConfig triton_config(const ServedModel& model, double planned_ra
     config.mutable_dynamic_batching()->set_default_priority_level(
         static_cast<uint64_t>(model.default_priority));
   }
-  const auto fill = [](const TensorInfo& from, auto& to) {
-    to.set_name(from.name);
+  const auto type_of = [](const TensorInfo& from) {
     inference::DataType type = inference::TYPE_INVALID;
     inference::DataType_Parse(std::string("TYPE_") + protocol_name(from.dtype), &type);
-    to.set_data_type(type);
+    return type;
+  };
+  const auto fill = [type_of](const TensorInfo& from, auto& to) {
+    to.set_name(from.name);
+    to.set_data_type(type_of(from));
     for (const auto d : from.shown()) to.add_dims(d);
   };
-  for (const auto& t : model.inputs) fill(t, *config.add_input());
+  for (const auto& t : model.inputs)
+    if (t.listed()) fill(t, *config.add_input());
   for (const auto& t : model.outputs)
-    if (!t.hidden) fill(t, *config.add_output());
+    if (t.listed()) fill(t, *config.add_output());
+  if (model.state) {
+    auto& sequences = *config.mutable_sequence_batching();
+    sequences.set_max_sequence_idle_microseconds(static_cast<uint64_t>(us_from_ns(model.state->idle_ns)));
+    for (const auto& t : model.state->tensors) {
+      auto& state = *sequences.add_state();
+      state.set_input_name(model.inputs[t.input].name);
+      state.set_output_name(model.outputs[t.output].name);
+      state.set_data_type(type_of(model.inputs[t.input]));
+      for (const auto d : model.inputs[t.input].row) state.add_dims(d);
+    }
+  }
   auto& parameters = *config.mutable_parameters();
   parameters[kSloParameter].set_string_value(exact_text(model.slo_us));
   parameters[kRateParameter].set_string_value(exact_text(planned_rate_per_s));

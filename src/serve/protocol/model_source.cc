@@ -65,12 +65,24 @@ Status read_varying(const JsonCursor& at, const fs::path& folder, VaryingSetting
   return {};
 }
 
+// A time from 1us on, such as "50ms", that may be left out.
+Status read_time(const JsonCursor& at, const char* name, double most_us, const char* expected, double& us) {
+  if (!at.has(name)) return {};
+  HEDDLE_ASSIGN_OR_RETURN(const auto time, at.at(name));
+  HEDDLE_ASSIGN_OR_RETURN(const auto text, time.as_string());
+  const auto given = parse_time_us(text);
+  if (!given || !(*given >= 1) || *given > most_us)
+    return time.error(std::string("expected a time from ") + expected);
+  us = *given;
+  return {};
+}
+
 Status read_settings(const fs::path& path, ModelSettings& settings) {
   HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path.string()));
   const JsonCursor at(json);
-  HEDDLE_RETURN_IF_ERROR(
-      at.check_keys({"shapes", "values", "buckets", "bucket_count", "shapes_from", "pad_values", "padding",
-                     "slo", "max_batch", "weight", "priority_levels", "default_priority_level"}));
+  HEDDLE_RETURN_IF_ERROR(at.check_keys(
+      {"shapes", "values", "buckets", "bucket_count", "shapes_from", "pad_values", "padding", "slo",
+       "max_batch", "weight", "priority_levels", "default_priority_level", "state", "session_idle"}));
   HEDDLE_RETURN_IF_ERROR(read_varying(at, path.parent_path(), settings.varying));
   if (at.has("shapes")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto shapes, at.at("shapes"));
@@ -88,13 +100,17 @@ Status read_settings(const fs::path& path, ModelSettings& settings) {
                               JsonCursor(list, values.path() + "." + name).as_numbers(-DBL_MAX, DBL_MAX));
     }
   }
-  if (at.has("slo")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto slo, at.at("slo"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto text, slo.as_string());
-    const auto us = parse_time_us(text);
-    if (!us || !(*us >= 1) || *us > 3.6e9)
-      return slo.error("expected a time from 1us to 3600s, such as \"50ms\"");
-    settings.slo_us = *us;
+  HEDDLE_RETURN_IF_ERROR(read_time(at, "slo", 3.6e9, "1us to 3600s, such as \"50ms\"", settings.slo_us));
+  HEDDLE_RETURN_IF_ERROR(read_time(at, "session_idle", kMostSessionIdle_us, "1us to 168h, such as \"60s\"",
+                                   settings.session_idle_us));
+  if (at.has("state")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto state, at.at("state"));
+    HEDDLE_RETURN_IF_ERROR(state.check_object());
+    settings.state.clear();
+    for (const auto& [input, value] : state.value().items()) {
+      HEDDLE_ASSIGN_OR_RETURN(auto output, state.member(input, value).as_string());
+      settings.state.emplace_back(input, std::move(output));
+    }
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto batch, at.int_or("max_batch", settings.max_batch, 1, kMostServedBatch));
   settings.max_batch = static_cast<int>(batch);

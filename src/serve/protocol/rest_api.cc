@@ -41,10 +41,24 @@ Json metadata_json(const ServedModel& model) {
       {"platform", model.platform}, {"inputs", Json::array()},
       {"outputs", Json::array()},   {"parameters", {{"slo_us", model.slo_us}, {"max_rows", model.max_rows}}}};
   if (!model.precision.empty()) out["parameters"]["precision"] = model.precision;
-  for (const auto& t : model.inputs) out["inputs"].push_back(tensor_json(model, t));
+  for (const auto& t : model.inputs)
+    if (t.listed()) out["inputs"].push_back(tensor_json(model, t));
   for (const auto& t : model.outputs)
-    if (!t.hidden) out["outputs"].push_back(tensor_json(model, t));
+    if (t.listed()) out["outputs"].push_back(tensor_json(model, t));
   return out;
+}
+
+Json sequence_json(const ServedModel& model) {
+  Json states = Json::array();
+  for (const auto& t : model.state->tensors) {
+    const auto& info = model.inputs[t.input];
+    states.push_back({{"input_name", info.name},
+                      {"output_name", model.outputs[t.output].name},
+                      {"data_type", std::string("TYPE_") + protocol_name(info.dtype)},
+                      {"dims", info.row}});
+  }
+  return {{"max_sequence_idle_microseconds", static_cast<int64_t>(us_from_ns(model.state->idle_ns))},
+          {"state", std::move(states)}};
 }
 
 // Triton's model configuration, as far as its clients read it.
@@ -56,9 +70,11 @@ Json config_json(const ServedModel& model) {
   Json out = {{"name", model.name},     {"platform", model.platform},
               {"backend", "heddle"},    {"max_batch_size", model.batched ? model.max_rows : 0},
               {"input", Json::array()}, {"output", Json::array()}};
-  for (const auto& t : model.inputs) out["input"].push_back(tensor(t));
+  for (const auto& t : model.inputs)
+    if (t.listed()) out["input"].push_back(tensor(t));
   for (const auto& t : model.outputs)
-    if (!t.hidden) out["output"].push_back(tensor(t));
+    if (t.listed()) out["output"].push_back(tensor(t));
+  if (model.state) out["sequence_batching"] = sequence_json(model);
   if (!model.precision.empty()) out["parameters"]["precision"]["string_value"] = model.precision;
   return out;
 }
@@ -95,11 +111,11 @@ Json statistics_json(const ServedModel& model, const ModelStatisticsRecord& s) {
 }
 
 Json server_json() {
-  return {
-      {"name", "heddle"},
-      {"version", kVersion},
-      {"extensions",
-       {"binary_tensor_data", "statistics", "model_repository", "model_configuration", "schedule_policy"}}};
+  return {{"name", "heddle"},
+          {"version", kVersion},
+          {"extensions",
+           {"binary_tensor_data", "statistics", "model_repository", "model_configuration", "schedule_policy",
+            "sequence", "sequence(string_id)"}}};
 }
 
 std::shared_ptr<RequestTrace> traced(Tracer& tracer, const HttpHead& head) {

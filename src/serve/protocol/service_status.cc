@@ -59,6 +59,40 @@ void add_padding(Metrics& out, const std::map<std::string, ModelStatisticsRecord
                 model_label(name) + ",bucket=\"" + metric_label(bucket) + "\"", static_cast<double>(count));
 }
 
+void add_sessions(Metrics& out, const std::map<std::string, SessionCounters>& models) {
+  if (models.empty()) return;
+  struct Column {
+    const char *name, *type, *help;
+    uint64_t SessionCounters::*value;
+  };
+  static constexpr Column kColumns[] = {
+      {"heddle_sessions", "gauge", "Open sessions of models with state.", &SessionCounters::open},
+      {"heddle_session_bytes", "gauge", "Bytes of the state of open sessions.", &SessionCounters::bytes},
+      {"heddle_session_waiting", "gauge", "Requests behind another one of their session.",
+       &SessionCounters::waiting},
+      {"heddle_sessions_begun_total", "counter", "Sessions that have begun.", &SessionCounters::begun},
+      {"heddle_sessions_refused_total", "counter", "Sessions that could not begin: too many, or too large.",
+       &SessionCounters::refused},
+  };
+  for (const auto& column : kColumns) {
+    out.family(column.name, column.type, column.help);
+    for (const auto& [name, c] : models)
+      out.value(column.name, model_label(name), static_cast<double>(c.*column.value));
+  }
+  out.family("heddle_sessions_ended_total", "counter",
+             "Sessions that have ended: by the client, by time, with their model.");
+  for (const auto& [name, c] : models)
+    for (const auto& [how, count] :
+         {std::pair("client", c.ended), std::pair("time", c.expired), std::pair("model", c.dropped)})
+      out.value("heddle_sessions_ended_total", model_label(name) + ",by=\"" + how + "\"",
+                static_cast<double>(count));
+}
+
+Json sessions_json(const SessionCounters& c) {
+  return {{"open", c.open},   {"bytes", c.bytes},     {"waiting", c.waiting}, {"begun", c.begun},
+          {"ended", c.ended}, {"expired", c.expired}, {"dropped", c.dropped}, {"refused", c.refused}};
+}
+
 // What one of the plane's models stands for.
 struct PlaneModel {
   const ServedModel* served = nullptr;
@@ -191,6 +225,7 @@ std::string InferService::metrics() const {
   const auto statistics = all_statistics();
   add_requests(out, statistics);
   add_padding(out, statistics);
+  add_sessions(out, sessions());
   const std::shared_lock lock(gate_);
   if (current_ && current_->plane)
     add_plane(out, current_->plane->deployment(), current_->plane->counters(), models_of_plane(*current_));
@@ -250,6 +285,7 @@ Json InferService::status() const {
   const auto& d = current_->plane->deployment();
   const auto c = current_->plane->counters();
   const auto stands_for = models_of_plane(*current_);
+  auto of_sessions = sessions();
   for (size_t m = 0; m < current_->models.size(); ++m) {
     const auto& model = *current_->models[m];
     ModelSum sum;
@@ -273,8 +309,9 @@ Json InferService::status() const {
                              {"latency_ranges", ranges_json(sum.latency)},
                              {"queueing", latency_json(sum.queueing)},
                              {"batch_sizes", sum.batch_sizes}});
-    if (!model.varying) continue;
     auto& json = out["models"].back();
+    if (model.state) json["sessions"] = sessions_json(of_sessions[model.name]);
+    if (!model.varying) continue;
     json["buckets"] = buckets_json(model, record);
     json["padding"] = record.run_bytes > 0 ? 1 - static_cast<double>(record.input_bytes) /
                                                      static_cast<double>(record.run_bytes)

@@ -100,6 +100,28 @@ std::string buckets_table(const Json& status) {
 
 }  // namespace
 
+std::string sessions_table(const Json& status) {
+  TextTable table({{"model", TextTable::Align::kLeft, 36},
+                   {"sessions", kRight},
+                   {"state", kRight},
+                   {"waiting", kRight},
+                   {"begun", kRight},
+                   {"ended", kRight},
+                   {"expired", kRight},
+                   {"refused", kRight}});
+  bool any = false;
+  for (const auto& m : list_in(status, "models")) {
+    const Json& s = object_in(m, "sessions");
+    if (s.empty()) continue;
+    any = true;
+    table.add_row({text_in(m, "name"), whole_text(s, "open"),
+                   format_bytes(static_cast<int64_t>(std::min(number_in(s, "bytes"), 9e15))),
+                   whole_text(s, "waiting"), whole_text(s, "begun"), whole_text(s, "ended"),
+                   whole_text(s, "expired"), whole_text(s, "refused")});
+  }
+  return any ? "\n" + table.to_string() : "";
+}
+
 std::string pools_table(const Json& status) {
   using Align = TextTable::Align;
   const bool buckets = std::ranges::any_of(
@@ -168,7 +190,8 @@ std::string status_text(const Json& status) {
   }
   std::string out = text_in(status, "fleet") + ": " + text_in(status, "state") +
                     ", plans so far: " + whole_text(status, "plans") + leader_text(status) + "\n" +
-                    models.to_string() + "\n" + pools.to_string() + buckets_table(status);
+                    models.to_string() + "\n" + pools.to_string() + buckets_table(status) +
+                    sessions_table(status);
   const auto drained = devices_text(object_in(status, "drained"));
   if (!drained.empty()) out += "drained: " + drained + "\n";
   if (!list_in(status, "workers").empty()) out += workers_table(status);

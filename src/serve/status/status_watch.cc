@@ -129,7 +129,7 @@ std::string watch_text(const Json* before, const Json& now, double seconds) {
   std::string out = text_in(now, "fleet") + " at " + utc_now() + ": " + text_in(now, "state") +
                     ", plans so far: " + whole_text(now, "plans") + leader_text(now) + "\n" +
                     watched_models(before, now, seconds) + "\n" + watched_devices(now) +
-                    watched_workers(before, now, seconds);
+                    watched_workers(before, now, seconds) + sessions_table(now);
   const Json& changes = list_in(now, "changes");
   if (!changes.empty())
     out += "\nlast change: " + text_in(changes.back(), "at") + " " + text_in(changes.back(), "what") + ": " +

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -54,11 +55,20 @@ struct SizedOutput {
   Shape open;                    // the output's shape with -1 for the dimensions that vary
 };
 
+// An input that takes the value which an output had in the run before. A variable of the file, which keeps a value
+// from one run to the next, is one.
+struct ModelState {
+  std::string input, output;
+  std::vector<std::byte> initial;  // the input's first value; empty: zeros
+};
+
 // Immutable; safe to share between threads.
 class Model {
  public:
   // Reads .onnx and the other formats of OpenVINO's frontends (.xml with its .bin). Input is untrusted: a
   // malformed, truncated, cyclic or hostile file is an error that names the file, the node and the reason.
+  // If sizes are the values of inputs, and the shapes that the file declares leave only one value, the import takes
+  // it, with a note, as if it were in options.values.
   // Fails, naming the op or input, when an op is unsupported, an input's dimension stays dynamic (the message
   // says which --shape to give) or a model output has a shape that depends on data and no limit.
   static Result<std::shared_ptr<const Model>> load(const std::string& path,
@@ -77,6 +87,8 @@ class Model {
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
   // Model outputs whose size depends on data; the outputs of their shapes follow those of the file.
   const std::vector<SizedOutput>& sized_outputs() const { return sized_outputs_; }
+  // The file's variables.
+  const std::vector<ModelState>& states() const { return states_; }
   // The model as in the file, before split_bytes was applied, with the outputs of the graph.
   const std::shared_ptr<ov::Model>& whole() const { return whole_; }
 
@@ -101,16 +113,27 @@ class Model {
 
  private:
   Model();
-  static Result<std::shared_ptr<const Model>> load_unnamed(const std::string& path,
-                                                           const ImportOptions& options);
+  // `determined`: of options.values those that declared shapes determine.
+  static Result<std::shared_ptr<const Model>> load_unnamed(
+      const std::string& path, const ImportOptions& options,
+      const std::map<std::string, std::vector<double>>& determined);
+  static Result<std::shared_ptr<const Model>> load_determined(const std::string& path,
+                                                              const ImportOptions& options,
+                                                              const Error& failed);
   std::string path_;
   uint64_t file_hash_ = 0;
   ImportOptions options_;
   std::vector<std::string> notes_;
   std::vector<SizedOutput> sized_outputs_;
+  std::vector<ModelState> states_;
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<ov::Model> whole_;
   std::shared_ptr<const Impl> impl_;
 };
+
+// The model's variables, and pairs of an input and an output that begin with zeros. Errors: none of that name, one that
+// is there twice, an output of another type or shape than its input, or of a size that depends on data.
+Result<std::vector<ModelState>> states_with(const Model& model,
+                                            std::span<const std::pair<std::string, std::string>> pairs);
 
 }  // namespace heddle

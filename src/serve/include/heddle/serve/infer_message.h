@@ -35,12 +35,19 @@ struct RequestedOutput {
   bool binary = false;  // REST: behind the JSON instead of in it
 };
 
+// Which session of a model with state a request belongs to.
+struct SessionStep {
+  std::string id;  // as people read it: 7, or 'caller-7' if the client's id is a text; empty: none
+  bool start = false, end = false;
+};
+
 struct InferRequest {
   std::string model;
   std::string version;     // empty: the newest
   std::string id;          // the client's; empty: none
   int64_t priority = 0;    // 0: the model's default, else 1 is the highest
   int64_t timeout_us = 0;  // from arrival to answer; 0: the model's SLO
+  SessionStep session;
   std::vector<InferTensor> inputs;
   std::vector<RequestedOutput> outputs;  // empty: all
   bool binary_outputs = false;           // of those that do not say

@@ -57,9 +57,28 @@ struct ModelStatisticsRecord {
   double latency_s = 0;
 };
 
+// Of the sessions of all models together.
+struct SessionLimits {
+  size_t sessions = 10'000;          // at once
+  int64_t bytes = int64_t{1} << 30;  // of their states
+  size_t waiting = 64;               // requests behind the one of their session that runs
+};
+// Of one model: how many are open now, and what happened to them since the server's start.
+struct SessionCounters {
+  uint64_t open = 0, waiting = 0, bytes = 0;  // waiting: requests behind another one of their session
+  uint64_t begun = 0, ended = 0;
+  uint64_t expired = 0;  // by time
+  uint64_t dropped = 0;  // with their model
+  uint64_t refused = 0;  // starts, by the limits
+};
+
 // Where errors of an answer stand in the protocols: kInvalidInput 400, kNotFound 404, kInfeasible 504 (the
 // deadline passed or cannot be met), kCancelled 503 (the server is full, changing or stopping), others 500.
 int http_status(Code code);
+
+class Sessions;
+class SessionTurn;
+struct WaitingRequest;
 
 class InferService {
  public:
@@ -77,7 +96,7 @@ class InferService {
     std::function<std::vector<Entry>()> index;
   };
 
-  InferService() = default;
+  InferService();
   ~InferService();  // drains
   InferService(const InferService&) = delete;
   InferService& operator=(const InferService&) = delete;
@@ -88,6 +107,7 @@ class InferService {
   void set_more_status(std::function<Json()> more) { more_status_ = std::move(more); }
   // More for metrics(): whole families. Set before anybody asks.
   void set_more_metrics(std::function<std::string()> more) { more_metrics_ = std::move(more); }
+  void set_session_limits(const SessionLimits& limits);
   // Traces requests from here on; outlives the service. Set before anybody asks. Null: nothing is traced.
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
   Tracer* tracer() const { return tracer_; }
@@ -113,6 +133,8 @@ class InferService {
   ModelStatisticsRecord statistics(const std::string& model) const;
   // Of every model that was ever asked for by a name that existed.
   std::map<std::string, ModelStatisticsRecord> all_statistics() const;
+  // Of models with state.
+  std::map<std::string, SessionCounters> sessions() const;
 
   // Prometheus's text format 0.0.4: requests by outcome, latencies, queues, batch sizes, use per pool, predicted
   // against measured times.
@@ -134,6 +156,9 @@ class InferService {
     ModelStatisticsRecord record;
   };
   std::shared_ptr<Record> record_of(const std::string& model) const;
+  void count(const std::string& model, Outcome outcome) const;
+  // `turn`: of a request that waited for it in its session, else null.
+  void begin(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
   Error no_model(const std::string& name) const;
 
   mutable SharedMutex gate_;  // exclusive while the plane changes
@@ -146,6 +171,7 @@ class InferService {
   std::function<Json()> more_status_;
   std::function<std::string()> more_metrics_;
   Tracer* tracer_ = nullptr;
+  const std::unique_ptr<Sessions> sessions_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> generations_{0};
   std::atomic<int64_t> started_ns_{0};

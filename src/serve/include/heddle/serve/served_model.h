@@ -25,7 +25,10 @@ struct TensorInfo {
   int true_shape = -1;  // that output's index; -1: `row` is the shape, or it follows from the inputs'
   Shape open;           // `row`, the largest shape, with -1 for the dimensions that vary; empty: none does
   bool hidden = false;  // such a true shape, which clients do not see
+  // Of a session: clients do not send such an input, and get such an output only if they name it.
+  bool state = false;
 
+  bool listed() const { return !hidden && !state; }  // in the model's metadata
   const Shape& shown() const { return open.empty() ? row : open; }
 };
 
@@ -55,6 +58,23 @@ struct VaryingShapes {
   std::function<Result<std::vector<Shape>>(std::span<const Shape> inputs)> output_rows;
 };
 
+// What a model carries from one request of a session to the next.
+struct SessionState {
+  struct Tensor {
+    size_t input = 0, output = 0;    // of the model: of one type, and of one shape that does not vary
+    int64_t row_bytes = 0;           // of one row
+    std::vector<std::byte> initial;  // of one row, in a session's first request; empty: zeros
+  };
+  std::vector<Tensor> tensors;
+  TimeNs idle_ns = 0;  // a session without a request for so long ends
+
+  int64_t row_bytes() const {
+    int64_t all = 0;
+    for (const auto& t : tensors) all += t.row_bytes;
+    return all;
+  }
+};
+
 // The tensors of a model that timed devices serve: its input's bytes are thrown away, so a client may send any
 // number, or none.
 inline constexpr const char* kPayloadInput = "payload";    // UINT8 [-1]
@@ -74,6 +94,8 @@ struct ServedModel {
   // asks for none, or for another, has the default one; 0: the last.
   int priority_levels = 0, default_priority = 0;
   double slo_us = 0;
+  // Null: requests do not depend on each other. A model that is loaded again has another one.
+  std::shared_ptr<const SessionState> state;
   std::shared_ptr<const VaryingShapes> varying;  // null: all requests have the shapes of `inputs`
   std::string note;                              // for people, such as why it is not batched; may be empty
   // For people: what the type costs that the model computes in. Empty: it computes in float32.

@@ -10,6 +10,8 @@ namespace heddle {
 std::string status_text(const Json& status);
 // The plan of a server that begins to serve.
 std::string pools_table(const Json& status);
+// Sessions of models with state; empty: there are no such models.
+std::string sessions_table(const Json& status);
 // {CLASS: N} as "front=1 back=2".
 std::string devices_text(const Json& devices);
 // A whole number; what is no number is 0.
