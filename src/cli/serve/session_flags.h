@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "heddle/command/command.h"
 #include "heddle/serve/infer_service.h"
 #include "heddle/serve/model_source.h"
 
