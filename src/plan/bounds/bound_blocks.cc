@@ -228,13 +228,19 @@ class BlockFinder {
     const auto k = static_cast<double>(k_);
     const auto most = static_cast<size_t>(std::clamp(steps_ / (20 * k * k * k), 1.0, 1e9));
     double looked = 0;
+    std::vector<char> large(graph_.num_ops());  // more than `most` ops between the op and its fork
     for (const OpId v : graph_.topological_order()) {
       const OpId fork = idom_[v.index()];
-      if (!fork.valid() || b_.flat.inputs(v.index()).size() < 2) continue;
+      if (!fork.valid()) continue;
+      // The fork lies before those of the op's other predecessors, so theirs are among the ops between.
+      large[v.index()] = std::ranges::any_of(
+          graph_.predecessors(v), [&](OpId u) { return u != fork && large[u.index()]; });
+      if (large[v.index()] || b_.flat.inputs(v.index()).size() < 2) continue;
       // Path bounds cover a single op between fork and join; two or more may compete for a device.
       const auto ops = inside(static_cast<uint32_t>(fork.value), static_cast<uint32_t>(v.value), most);
       looked += static_cast<double>(ops ? ops->size() : most);
       if (looked > steps_ || deadline_.should_stop()) break;
+      large[v.index()] = !ops;
       if (!ops || ops->size() < 2) continue;
       const double steps = steps_of(*ops, static_cast<uint32_t>(v.value));
       chosen_.push_back({static_cast<uint32_t>(fork.value), static_cast<uint32_t>(v.value), steps});
