@@ -1,10 +1,9 @@
-# heddle_library(NAME [QUICK] [FAST rooms...] [WHOLE] [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...]
-#                [EXCEPT folder])
+# heddle_library(NAME [QUICK] [WHOLE] [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...] [EXCEPT folder])
 # The library heddle_NAME from every .cc in the calling folder (and its sub-folders, but one); those ALONE are compiled
 # by themselves. Its public headers are include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an
 # upward include does not compile. QUICK compiles it with -O1, in two thirds of the time: for libraries that no
-# benchmark shows to be slower so, because they wait for engines, sockets and people. One shows it for the rooms FAST,
-# which are compiled as all other code. WHOLE compiles all rooms as one file: for libraries that are seldom edited.
+# benchmark shows to be slower so, because they wait for engines, sockets and people. WHOLE compiles all rooms as one
+# file: for libraries that are seldom edited.
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
 
 # heddle_unity(TARGET [WHOLE] [ALONE sources...])
@@ -32,7 +31,7 @@ function(heddle_unity target)
 endfunction()
 
 function(heddle_library name)
-  cmake_parse_arguments(ARG "QUICK;WHOLE" "" "FAST;PUBLIC;PRIVATE;ALONE;EXCEPT" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK;WHOLE" "" "PUBLIC;PRIVATE;ALONE;EXCEPT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(ARG_EXCEPT)
     list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${ARG_EXCEPT}/")
@@ -59,11 +58,6 @@ function(heddle_library name)
     set(whole WHOLE)
   endif()
   heddle_unity(heddle_${name} ${whole} ALONE ${ARG_ALONE})
-  # A source's own options would take it out of its room's file, so the file that CMake makes of the room has them.
-  foreach(room ${ARG_FAST})
-    set(made ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/heddle_${name}.dir/Unity/unity_${room}_cxx.cxx)
-    set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
-  endforeach()
 endfunction()
 
 # heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test, with
