@@ -233,8 +233,8 @@ class BlockFinder {
       const OpId fork = idom_[v.index()];
       if (!fork.valid()) continue;
       // The fork lies before those of the op's other predecessors, so theirs are among the ops between.
-      large[v.index()] = std::ranges::any_of(
-          graph_.predecessors(v), [&](OpId u) { return u != fork && large[u.index()]; });
+      large[v.index()] =
+          std::ranges::any_of(graph_.predecessors(v), [&](OpId u) { return u != fork && large[u.index()]; });
       if (large[v.index()] || b_.flat.inputs(v.index()).size() < 2) continue;
       // Path bounds cover a single op between fork and join; two or more may compete for a device.
       const auto ops = inside(static_cast<uint32_t>(fork.value), static_cast<uint32_t>(v.value), most);

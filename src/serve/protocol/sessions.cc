@@ -212,7 +212,7 @@ void Sessions::retain(const std::vector<std::shared_ptr<const ServedModel>>& mod
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<ClientSession>> ended;
     for (const auto& [key, session] : sessions_)
-      if (std::ranges::none_of(models, [&session](const auto& m) { return m->state == session->of; }))
+      if (std::ranges::none_of(models, [&of = session->of](const auto& m) { return m->state == of; }))
         ended.push_back(session);
     for (const auto& session : ended) {
       counters_[session->model].dropped += !session->state.empty();

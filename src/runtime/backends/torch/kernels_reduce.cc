@@ -19,7 +19,7 @@ at::Tensor mean(const at::Tensor& x, const Axes& axes) {
   return at::div(at::sum(x, axes, true), std::max<int64_t>(count, 1), "trunc");
 }
 
-// Without elements: the neutral element (floats only).
+// Without elements: the neutral element (floats and truth values).
 at::Tensor extreme(const at::Tensor& x, const Axes& axes, bool largest) {
   for (const int64_t axis : axes) {
     if (x.size(axis) != 0) continue;
@@ -27,6 +27,7 @@ at::Tensor extreme(const at::Tensor& x, const Axes& axes, bool largest) {
     for (const int64_t a : axes) shape[static_cast<size_t>(a)] = 1;
     const double end =
         largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    if (x.scalar_type() == at::kBool) return at::full(shape, !largest, x.options());
     TORCH_CHECK(at::isFloatingType(x.scalar_type()), "no integer is the extreme of no elements");
     return at::full(shape, end, x.options());
   }
