@@ -19,16 +19,25 @@ at::Tensor mean(const at::Tensor& x, const Axes& axes) {
   return at::div(at::sum(x, axes, true), std::max<int64_t>(count, 1), "trunc");
 }
 
-// Without elements: the neutral element (floats and truth values).
+// The least or greatest number of an integer type.
+int64_t end_of(const at::Tensor& x, bool least) {
+  const auto bits = static_cast<int>(8 * x.element_size());
+  if (!at::isSignedType(x.scalar_type()))
+    return least ? 0 : std::numeric_limits<int64_t>::max() >> (63 - std::min(bits, 63));
+  const int64_t greatest = std::numeric_limits<int64_t>::max() >> (64 - bits);
+  return least ? -greatest - 1 : greatest;
+}
+
+// Without elements: the neutral element, as ONNX defines it.
 at::Tensor extreme(const at::Tensor& x, const Axes& axes, bool largest) {
   for (const int64_t axis : axes) {
     if (x.size(axis) != 0) continue;
     std::vector<int64_t> shape = x.sizes().vec();
     for (const int64_t a : axes) shape[static_cast<size_t>(a)] = 1;
+    if (x.scalar_type() == at::kBool) return at::full(shape, !largest, x.options());
+    if (!at::isFloatingType(x.scalar_type())) return at::full(shape, end_of(x, largest), x.options());
     const double end =
         largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-    if (x.scalar_type() == at::kBool) return at::full(shape, !largest, x.options());
-    TORCH_CHECK(at::isFloatingType(x.scalar_type()), "no integer is the extreme of no elements");
     return at::full(shape, end, x.options());
   }
   return largest ? at::amax(x, axes, true) : at::amin(x, axes, true);
