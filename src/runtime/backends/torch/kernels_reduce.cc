@@ -1,4 +1,5 @@
 // Reductions over axes, and running sums.
+#include <algorithm>
 #include <limits>
 
 #include "kernel.h"
