@@ -48,31 +48,35 @@ struct TwoRunners {
   }
 };
 
+// A run that the machine delays ends a try, and the next one comes 50 runs later.
 TEST(AdaptiveRunner, GoesWhereRunsAreFastAndBack) {
   TwoRunners two;
-  two.fewer->ms = 20;
-  two.run(20);
-  EXPECT_EQ(two.all->runs, 17);
-  EXPECT_EQ(two.fewer->runs, 3);  // each is tried three times at first
-  EXPECT_EQ(two.runner.switches(), 0U);
-  // Other work comes: from the next try on, fewer cores are used.
-  two.all->ms = 40;
-  two.run(60);
-  EXPECT_EQ(two.runner.switches(), 1U);
+  const auto run_until = [&two](uint64_t switches) {
+    for (int i = 0; i < 1000 && two.runner.switches() < switches; ++i) two.run(1);
+    EXPECT_EQ(two.runner.switches(), switches);
+  };
+  two.fewer->ms = 30;
+  two.run(6);
+  EXPECT_EQ(two.all->runs, 3);  // each is tried three times at first
+  EXPECT_EQ(two.fewer->runs, 3);
+  // Other work comes, and fewer cores are used; it goes, and all are.
+  two.all->ms = 30;
+  two.fewer->ms = 0;
+  run_until(1);
   const int before = two.fewer->runs;
   two.run(3);
   EXPECT_EQ(two.fewer->runs, before + 3);
-  // It goes: all cores are used again.
+  two.fewer->ms = 30;
   two.all->ms = 0;
-  two.run(60);
-  EXPECT_EQ(two.runner.switches(), 2U);
+  run_until(2);
 }
 
 TEST(AdaptiveRunner, ChoosesForEachSizeOfBatch) {
   TwoRunners two;
-  two.fewer->ms = 20;
+  two.fewer->ms = 30;
   two.run(6, 1);
-  two.all->ms = 40;
+  two.all->ms = 30;
+  two.fewer->ms = 0;
   two.run(6, 2);
   const int all = two.all->runs;
   two.run(4, 1);
