@@ -227,6 +227,16 @@ TEST(ServerStates, AStateIsOfOneFleetFileAndOfOneLeader) {
   EXPECT_EQ(a.load(2, 3).value(), "third");
 }
 
+TEST(ServerStates, AStateFromBeforeTermsIsRead) {
+  const auto store = std::make_shared<MemoryStore>();
+  ASSERT_TRUE(store->set("state", "7\nas it was", 0).ok());
+  ServerState a(store);
+  EXPECT_EQ(a.load(7, 1).value(), "as it was");
+  EXPECT_EQ(a.load(7, 2).value(), "as it was");
+  ASSERT_TRUE(store->set("state", "no hash", store->get("state")->revision).ok());
+  EXPECT_EQ(a.load(7, 3).error().code(), Code::kInvalidInput);
+}
+
 // Carries a write out and says that it did not.
 class LosesAnswers final : public SharedStore {
  public:

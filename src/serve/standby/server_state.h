@@ -12,6 +12,8 @@
 
 namespace heddle {
 
+struct StateEntry;
+
 // Thread-safe.
 class ServerState {
  public:
@@ -25,8 +27,8 @@ class ServerState {
   Status save(uint64_t fleet_file_hash, const std::string& state, uint64_t term);
 
  private:
-  // Replaces the entry by what `next` makes of it ("": there is none).
-  Status write(const std::function<Result<std::string>(const std::string& there)>& next);
+  // Changes the entry, which is empty if there is none, and gives it this term.
+  Status write(uint64_t term, const std::function<void(StateEntry&)>& change);
 
   const std::shared_ptr<SharedStore> store_;
   Mutex mutex_;  // held while the store is asked: writes of one server are in order
