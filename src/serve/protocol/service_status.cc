@@ -1,4 +1,6 @@
 // A service's status: Prometheus's text, and JSON for pages and programs.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "heddle/base/json.h"
@@ -33,8 +35,8 @@ void add_requests(Metrics& out, const std::map<std::string, ModelStatisticsRecor
     constexpr size_t kBuckets = std::size(ModelStatisticsRecord::kBuckets_s);
     for (size_t b = 0; b <= kBuckets; ++b) {
       below += s.latency[b];
-      char le[32] = "+Inf";
-      if (b < kBuckets) std::snprintf(le, sizeof le, "%g", ModelStatisticsRecord::kBuckets_s[b]);
+      const std::string le =
+          b < kBuckets ? fmt::format("{:g}", ModelStatisticsRecord::kBuckets_s[b]) : std::string("+Inf");
       out.value("heddle_request_seconds_bucket", model_label(name) + ",le=\"" + le + "\"",
                 static_cast<double>(below));
     }
