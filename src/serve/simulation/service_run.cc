@@ -172,7 +172,8 @@ void ServiceRun::check_now() {
 
 void ServiceRun::check_queues() {
   if (!server_->ready || simulation_.frozen(server_->process)) return;
-  for (const auto& model : server_->service.status()["models"])
+  const Json status = server_->service.status();
+  for (const auto& model : status["models"])
     if (model["in_plane"].get<size_t>() > what_.max_queued)
       simulation_.fail("model " + model["name"].get<std::string>() +
                        " has more requests in work than may wait");
@@ -195,7 +196,8 @@ void ServiceRun::check_end(int64_t recovered) {
   }
   check_equal("requests", counted, requests_.requests(server.process));
   check_equal("answers", answered, requests_.answers(server.process));
-  for (const auto& model : server.service.status()["models"])
+  const Json status = server.service.status();
+  for (const auto& model : status["models"])
     check_equal("requests in work", model["in_plane"].get<uint64_t>(), 0);
   for (const auto& change : changes_)
     if (change->server == server_ && change->asked && !change->answered)
