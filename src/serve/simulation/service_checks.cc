@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kPrompt = 20 * kMs;              // for what is done at once
+constexpr int64_t kPrompt = 20 * kMs;             // for what is done at once
 constexpr int64_t kOtherGeneration = 3000 * kMs;  // in which runs of the plan before may have the devices
 
 }  // namespace
@@ -33,8 +33,9 @@ void SessionChecks::check_announcement(Process server, const Announcement& annou
   const int64_t since = Simulation::current().now() - announcement.at;
   if (since > kPrompt + disturbances_.slack_ns && disturbances_.until(server) < announcement.at &&
       !left_.contains(server))
-    Simulation::current().fail("worker '" + announcement.worker + "' has announced itself and is not called " +
-                               std::to_string(since / kMs) + " ms later");
+    Simulation::current().fail("worker '" + announcement.worker +
+                               "' has announced itself and is not called " + std::to_string(since / kMs) +
+                               " ms later");
 }
 
 void SessionChecks::server_calls(uint64_t stream, const std::string& address) {
@@ -117,15 +118,16 @@ void SessionChecks::worker_gets(uint64_t stream, const worker::ToWorker& message
 // A server gives a device one run at a time, so nothing else is to have it.
 void SessionChecks::worker_sends(uint64_t stream, const worker::FromWorker& message) {
   const auto& session = sessions_[stream];
-  if (!message.has_done() || message.done().measured_ns() <= 0 || left_.contains(session.worker_process)) return;
+  if (!message.has_done() || message.done().measured_ns() <= 0 || left_.contains(session.worker_process))
+    return;
   const auto it = session.arrived.find(message.done().attempt());
   if (it == session.arrived.end()) return;
   const int64_t at = it->second, now = Simulation::current().now();
   const bool alone = session.other_generation == 0 || at > session.other_generation + kOtherGeneration;
   const int64_t waited = now - at - message.done().measured_ns();
   if (alone && waited > kPrompt + disturbances_.slack_ns && disturbances_.until(session.worker_process) < at)
-    fail(stream, "the device of run " + std::to_string(it->first) + " began it " + std::to_string(waited / kMs) +
-                     " ms after it had come");
+    fail(stream, "the device of run " + std::to_string(it->first) + " began it " +
+                     std::to_string(waited / kMs) + " ms after it had come");
 }
 
 void SessionChecks::worker_ends(uint64_t stream) { sessions_[stream].open = false; }

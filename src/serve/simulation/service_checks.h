@@ -89,8 +89,9 @@ class SessionChecks final : public SessionWatcher {
   std::map<Process, int64_t> began_;
   std::set<Process> left_;
   std::map<uint64_t, Session> sessions_;
-  std::map<std::pair<Process, std::string>, Announcement> announced_;  // server, address: no call has come since
-  std::map<Process, std::set<uint64_t>> attempts_;                     // that a server has sent
+  std::map<std::pair<Process, std::string>, Announcement>
+      announced_;                                   // server, address: no call has come since
+  std::map<Process, std::set<uint64_t>> attempts_;  // that a server has sent
   std::map<std::pair<Process, std::string>, uint64_t> runs_;
   std::map<Process, uint64_t> overdue_;
 };

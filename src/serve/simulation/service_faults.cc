@@ -42,7 +42,8 @@ void ServiceRun::inject() {
     case 7:
       return pause(any_worker());
     case 8:
-      return random_.chance(.3) ? crash_server(any_server(), random_.chance(.4)) : pause(*slots_[any_server()]);
+      return random_.chance(.3) ? crash_server(any_server(), random_.chance(.4))
+                                : pause(*slots_[any_server()]);
     case 9:
       return jump_clock();
     case 10:
@@ -227,8 +228,7 @@ void ServiceRun::replace(const Fleet& fleet) {
       if (change->answered) simulation_.fail("a change of plan is answered twice");
       change->answered = true;
       change->done = status.ok();
-      simulation_.note(status.ok() ? "the plan is changed"
-                                   : "no other plan: " + status.error().to_string());
+      simulation_.note(status.ok() ? "the plan is changed" : "no other plan: " + status.error().to_string());
     });
   });
 }

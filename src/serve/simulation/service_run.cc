@@ -81,7 +81,8 @@ void ServiceRun::set_up_store() {
     return;
   }
   what_.ledger = std::make_shared<StoreLedger>();
-  simulation_.note(std::to_string(slots_.size()) + " servers, state in a " + (what_.drive ? "folder" : "store"));
+  simulation_.note(std::to_string(slots_.size()) + " servers, state in a " +
+                   (what_.drive ? "folder" : "store"));
   start_thread([this] { restart_replaced(); });
 }
 
@@ -104,9 +105,7 @@ void ServiceRun::start_server(size_t slot) {
 
 // Where clients send to: the server that leads. Of several that believe so, the last.
 void ServiceRun::choose_server() {
-  const auto serves = [this](const SimulatedServer& s) {
-    return s.ready && !simulation_.frozen(s.process);
-  };
+  const auto serves = [this](const SimulatedServer& s) { return s.ready && !simulation_.frozen(s.process); };
   if (!server_ || std::ranges::find(slots_, server_) == slots_.end()) server_ = slots_.front();
   for (const auto& s : slots_)
     if (s && serves(*s) && (!serves(*server_) || s->term() > server_->term())) server_ = s;

@@ -1,6 +1,8 @@
 // One seed's run of a simulated service: what it sets up, its load, its faults and what must hold in the end.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

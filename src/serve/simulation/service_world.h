@@ -116,7 +116,7 @@ class SimulatedServer final : public SimulatedProcess {
   const SimulatedService what_;
   SimulatedNetwork& network_;
   const CancelToken leaves_;
-  std::unique_ptr<SimulatedFiles> files_;  // null: it keeps none
+  std::unique_ptr<SimulatedFiles> files_;   // null: it keeps none
   std::unique_ptr<Succession> succession_;  // null: no other server
   uint64_t term_ = 0;
 };

@@ -44,7 +44,8 @@ void SimulatedDrive::crash() {
     name.since.clear();
   }
   std::erase_if(names_, [this](const auto& entry) {
-    return entry.first != "/" && (entry.second.file == kNone || file_at(parent_folder(entry.first)) != kFolder);
+    return entry.first != "/" &&
+           (entry.second.file == kNone || file_at(parent_folder(entry.first)) != kFolder);
   });
   locked_.clear();
 }
@@ -86,8 +87,8 @@ int SimulatedFiles::write(int file, std::string_view content) {
   while (!content.empty()) {
     if (!pass()) return -EIO;
     if (drive_.full) return -ENOSPC;
-    const auto part = static_cast<size_t>(
-        Simulation::current().random().between(1, static_cast<int64_t>(content.size())));
+    const auto part =
+        static_cast<size_t>(Simulation::current().random().between(1, static_cast<int64_t>(content.size())));
     drive_.files_[static_cast<size_t>(open_.at(file))].content += content.substr(0, part);
     content.remove_prefix(part);
   }
@@ -146,8 +147,7 @@ int SimulatedFiles::lock(const std::string& path) {
   if (!pass()) return -EIO;
   if (drive_.file_at(parent_folder(path)) != SimulatedDrive::kFolder) return -ENOENT;
   const int number = ++drive_.opened_;
-  while (drive_.locked_.contains(path) && !crashed_)
-    Simulation::current().wait(&drive_.locked_, INT64_MAX);
+  while (drive_.locked_.contains(path) && !crashed_) Simulation::current().wait(&drive_.locked_, INT64_MAX);
   if (crashed_) return -EIO;
   drive_.locked_[path] = number;
   open_[number] = SimulatedDrive::kNone;

@@ -30,7 +30,7 @@ class SessionWatcher {
   virtual void server_gets(uint64_t stream, const worker::FromWorker& message) = 0;
   virtual void worker_sends(uint64_t stream, const worker::FromWorker& message) = 0;
   virtual void worker_ends(uint64_t stream) = 0;
-  virtual void server_ends(uint64_t stream) = 0;      // nothing more reaches the server
+  virtual void server_ends(uint64_t stream) = 0;     // nothing more reaches the server
   virtual void server_is_told(uint64_t stream) = 0;  // that the session has ended
 };
 

@@ -72,7 +72,8 @@ class CheckedStore final : public SharedStore {
     const auto& known = ledger_->entries[key];
     const uint64_t confirmed = known.revision;
     auto entry = store_->get(key);
-    if (!entry.ok() && entry.error().code() != Code::kIo) fail(key, "cannot be read: " + entry.error().to_string());
+    if (!entry.ok() && entry.error().code() != Code::kIo)
+      fail(key, "cannot be read: " + entry.error().to_string());
     if (!entry.ok()) return entry;
     if (entry->revision < confirmed)
       fail(key, "has revision " + std::to_string(entry->revision) + ", and " + std::to_string(confirmed) +

@@ -72,8 +72,7 @@ Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path, FileC
     return io_error(path + ": the folder that it is in cannot be written to disk: " + std::strerror(-lost));
   const int failed = files.check_folder(path);
   if (failed == -ENOTDIR) return invalid_input(path + ": expected a folder for the server's state");
-  if (failed != 0)
-    return io_error(path + ": cannot write into this folder: " + std::strerror(-failed));
+  if (failed != 0) return io_error(path + ": cannot write into this folder: " + std::strerror(-failed));
   return std::shared_ptr<SharedStore>(std::make_shared<FolderStore>(files, path));
 }
 

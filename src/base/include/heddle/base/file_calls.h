@@ -21,9 +21,10 @@ class FileCalls {
   virtual int close(int file) = 0;
   virtual int rename(const std::string& from, const std::string& to) = 0;
   virtual int remove(const std::string& path) = 0;
-  virtual int make_folder(const std::string& path) = 0;   // for this user alone
-  virtual int check_folder(const std::string& path) = 0;  // -ENOTDIR: it is none; else whether files can be put there
-  virtual int sync_folder(const std::string& path) = 0;   // the names in it
+  virtual int make_folder(const std::string& path) = 0;  // for this user alone
+  virtual int check_folder(
+      const std::string& path) = 0;  // -ENOTDIR: it is none; else whether files can be put there
+  virtual int sync_folder(const std::string& path) = 0;  // the names in it
   // Waits until nobody has it, and makes the file if it is missing. close() gives it back, as the process's end does.
   virtual int lock(const std::string& path) = 0;
   virtual Result<std::string> read(const std::string& path, int64_t max_bytes) = 0;  // kNotFound
