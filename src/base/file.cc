@@ -1,6 +1,7 @@
 #include "heddle/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,16 +9,16 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
-#include <utility>
 
+#include "heddle/base/file_calls.h"
 #include "heddle/base/units.h"
 
 namespace heddle {
 namespace {
 
-// Closes on destruction. close() returns whether the last write-back worked; some file systems report ENOSPC
-// then.
+// Closes on destruction.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -29,33 +30,22 @@ class Descriptor {
 
   bool valid() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
-  int fd_;
+  const int fd_;
 };
 
-// An Error with the system's message for the current errno.
-Error system_error(const std::string& action, const std::string& path) {
-  const int number = errno;
+// An Error with the system's message.
+Error system_error(const std::string& action, const std::string& path, int number = errno) {
   const Code code = number == ENOENT ? Code::kNotFound : Code::kIo;
   return Error(code, action + ": " + std::generic_category().message(number)).with_context(path);
 }
 
-bool write_all(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
-
 Status write_in_place(const std::string& path, std::string_view content) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return system_error("cannot open for writing", path);
-  if (!write_all(file.get(), content) || !file.close()) return system_error("cannot write", path);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return system_error("cannot open for writing", path);
+  const int failed = system_files().write(file, content), closed = system_files().close(file);
+  if (failed != 0 || closed != 0) return system_error("cannot write", path, failed != 0 ? -failed : -closed);
   return {};
 }
 
@@ -63,12 +53,6 @@ Status write_in_place(const std::string& path, std::string_view content) {
 std::string temporary_name(const std::string& path) {
   static std::atomic<uint64_t> counter{0};
   return path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1)) + ".tmp";
-}
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 // Resolves links, so that a symbolic link stays and its target is replaced.
@@ -80,18 +64,57 @@ std::string follow_links(const std::string& path) {
   return target;
 }
 
-// Writes and syncs the temporary file and renames it; the caller removes it on failure.
-Status fill_and_rename(const std::string& temporary, const std::string& path, std::string_view content,
-                       const struct stat* old) {
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!file.valid()) return system_error("cannot create a file beside it", path);
-  if (old != nullptr && ::fchmod(file.get(), old->st_mode & 07777) != 0)
-    return system_error("cannot set its mode", path);
-  if (!write_all(file.get(), content)) return system_error("cannot write", path);
-  if (::fsync(file.get()) != 0 || !file.close()) return system_error("cannot write to disk", path);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("cannot replace", path);
-  return {};
-}
+int error_of(bool worked) { return worked ? 0 : -errno; }
+
+class SystemFiles final : public FileCalls {
+ public:
+  int create(const std::string& path, std::optional<unsigned> mode) override {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 || !mode || ::fchmod(file, *mode) == 0) return file < 0 ? -errno : file;
+    const int failed = -errno;
+    ::close(file);
+    ::unlink(path.c_str());
+    return failed;
+  }
+  int write(int file, std::string_view content) override {
+    while (!content.empty()) {
+      const ssize_t n = ::write(file, content.data(), content.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return -errno;
+      content.remove_prefix(static_cast<size_t>(n));
+    }
+    return 0;
+  }
+  int sync(int file) override { return error_of(::fsync(file) == 0); }
+  // Some file systems report only here that no space is left.
+  int close(int file) override { return error_of(::close(file) == 0); }
+  int rename(const std::string& from, const std::string& to) override {
+    return error_of(::rename(from.c_str(), to.c_str()) == 0);
+  }
+  int remove(const std::string& path) override { return error_of(::unlink(path.c_str()) == 0); }
+  int make_folder(const std::string& path) override { return error_of(::mkdir(path.c_str(), 0700) == 0); }
+  int check_folder(const std::string& path) override {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return -ENOTDIR;
+    return error_of(::access(path.c_str(), R_OK | W_OK | X_OK) == 0);
+  }
+  int sync_folder(const std::string& path) override {
+    const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // Not every folder can be read, and not every file system syncs folders; those that do say what went wrong.
+    if (!folder.valid()) return errno == EACCES ? 0 : -errno;
+    return ::fsync(folder.get()) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : -errno;
+  }
+  int lock(const std::string& path) override {
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0 || ::flock(file, LOCK_EX) == 0) return file < 0 ? -errno : file;
+    const int failed = -errno;
+    ::close(file);
+    return failed;
+  }
+  Result<std::string> read(const std::string& path, int64_t max_bytes) override {
+    return read_file(path, max_bytes);
+  }
+};
 
 }  // namespace
 
@@ -136,16 +159,46 @@ Status write_file_atomic(const std::string& path, std::string_view content) {
   if (exists && !S_ISREG(old.st_mode)) return write_in_place(path, content);
 
   const std::string target = exists ? follow_links(path) : path;
-  const std::string temporary = temporary_name(target);
-  Status status = fill_and_rename(temporary, target, content, exists ? &old : nullptr);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
+  return replace_file(system_files(), temporary_name(target), target, content,
+                      exists ? std::optional<unsigned>(old.st_mode & 07777) : std::nullopt);
+}
+
+FileCalls& system_files() {
+  static SystemFiles files;
+  return files;
+}
+
+Status replace_file(FileCalls& files, const std::string& temporary, const std::string& path,
+                    std::string_view content, std::optional<unsigned> mode) {
+  const int file = files.create(temporary, mode);
+  if (file < 0) return system_error("cannot create a file beside it", path, -file);
+  const char* action = "cannot write";
+  int failed = files.write(file, content);
+  if (failed == 0) {
+    action = "cannot write to disk";
+    failed = files.sync(file);
   }
-  // The content is already safe. Syncing the folder makes the new name survive a power failure too.
-  const Descriptor folder(::open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.valid()) ::fsync(folder.get());
+  const int closed = files.close(file);
+  if (failed == 0) failed = closed;
+  if (failed == 0) {
+    action = "cannot replace";
+    failed = files.rename(temporary, path);
+  }
+  if (failed != 0) {
+    files.remove(temporary);
+    return system_error(action, path, -failed);
+  }
+  // The content is safe by now, but the name may still stand for the old one after a power failure.
+  if (const int lost = files.sync_folder(parent_folder(path)); lost != 0)
+    return system_error("cannot write its folder to disk", path, -lost);
   return {};
+}
+
+std::string parent_folder(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  const size_t slash = end == std::string::npos ? end : path.rfind('/', end);
+  if (slash == std::string::npos) return path.starts_with('/') ? "/" : ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }

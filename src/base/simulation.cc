@@ -30,6 +30,7 @@ constexpr int64_t kWallBegin = 1'700'000'000'000'000'000;
 }  // namespace
 
 class Simulation::System final : public internal::SimulatedSystem {
+ public:
   struct Fibre {
     ucontext_t context = {};
     std::byte* stack = nullptr;  // null: the system's
@@ -38,6 +39,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     Simulation::Process process = 0;
     const void* place = nullptr;  // that it waits at
     int64_t until = 0;            // it may go on then; with a place, when it is woken, too
+    int64_t held_until = 0;       // but not before
     bool finished = false;
 #if defined(__SANITIZE_ADDRESS__)
     void* fake_stack = nullptr;
@@ -46,7 +48,6 @@ class Simulation::System final : public internal::SimulatedSystem {
 #endif
   };
 
- public:
   explicit System(const ThreadSimulationOptions& options)
       : options_(options), choices_(options.seed), random_(options.seed ^ 0x5eed) {
     processes_.push_back({"test"});
@@ -195,7 +196,7 @@ class Simulation::System final : public internal::SimulatedSystem {
       ready_.clear();
       int64_t next = internal::kEver;
       for (auto* f : live_) {
-        const int64_t at = std::max(f->until, processes_[f->process].frozen_until);
+        const int64_t at = std::max({f->until, f->held_until, processes_[f->process].frozen_until});
         if (at <= now_) {
           ready_.push_back(f);
         } else {
@@ -296,6 +297,15 @@ void Simulation::start(Process process, std::function<void()> run) {
   system_->create(process, std::move(run));
 }
 void Simulation::freeze(Process process, int64_t until) { system_->processes_[process].frozen_until = until; }
+void Simulation::hold_up(Process process, int64_t until) {
+  std::vector<System::Fibre*> threads;
+  for (auto* f : system_->live_)
+    if (f->process == process) threads.push_back(f);
+  if (!threads.empty()) threads[random().below(threads.size())]->held_until = until;
+}
+void Simulation::end_hold_ups() {
+  for (auto* f : system_->live_) f->held_until = 0;
+}
 bool Simulation::frozen(Process process) const {
   return system_->processes_[process].frozen_until > system_->now_;
 }

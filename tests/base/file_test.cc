@@ -7,12 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "heddle/base/file_calls.h"
 
 namespace heddle {
 namespace {
@@ -154,6 +157,56 @@ TEST_F(Files, ABareNameGoesToTheWorkingFolder) {
   fs::current_path(before);
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(*read_file(path("bare")), "x");
+}
+
+// Keeps a list of the calls, of which one fails.
+class ListedCalls final : public FileCalls {
+ public:
+  explicit ListedCalls(std::string fails) : fails_(std::move(fails)) {}
+  int create(const std::string&, std::optional<unsigned>) override { return call("create", 7); }
+  int write(int, std::string_view) override { return call("write", 0); }
+  int sync(int) override { return call("sync", 0); }
+  int close(int) override { return call("close", 0); }
+  int rename(const std::string&, const std::string&) override { return call("rename", 0); }
+  int remove(const std::string&) override { return call("remove", 0); }
+  int make_folder(const std::string&) override { return call("make_folder", 0); }
+  int check_folder(const std::string&) override { return call("check_folder", 0); }
+  int sync_folder(const std::string& path) override { return call("sync_folder " + path, 0); }
+  int lock(const std::string&) override { return call("lock", 7); }
+  Result<std::string> read(const std::string&, int64_t) override { return std::string(); }
+  std::string calls;
+
+ private:
+  int call(const std::string& name, int works) {
+    calls += (calls.empty() ? "" : ", ") + name;
+    return name.starts_with(fails_) ? -EIO : works;
+  }
+  const std::string fails_;
+};
+
+TEST(ReplacedFiles, AreOnTheDiskBeforeTheyAreThere) {
+  ListedCalls calls("nothing");
+  EXPECT_TRUE(replace_file(calls, "d/t", "d/f", "content").ok());
+  EXPECT_EQ(calls.calls, "create, write, sync, close, rename, sync_folder d");
+}
+
+TEST(ReplacedFiles, ReportWhicheverCallFails) {
+  for (const std::string fails : {"create", "write", "sync", "close", "rename", "sync_folder"}) {
+    ListedCalls calls(fails);
+    const auto status = replace_file(calls, "d/t", "d/f", "content");
+    ASSERT_FALSE(status.ok()) << fails;
+    EXPECT_THAT(status.error().to_string(), HasSubstr("d/f: cannot ")) << fails;
+    EXPECT_EQ(calls.calls.ends_with("remove"), fails != "create" && fails != "sync_folder") << calls.calls;
+    EXPECT_EQ(calls.calls.find("sync_folder") != std::string::npos, fails == "sync_folder") << calls.calls;
+  }
+}
+
+TEST(Folders, OfPaths) {
+  EXPECT_EQ(parent_folder("a/b"), "a");
+  EXPECT_EQ(parent_folder("a/b/"), "a");
+  EXPECT_EQ(parent_folder("a"), ".");
+  EXPECT_EQ(parent_folder("/a"), "/");
+  EXPECT_EQ(parent_folder("/"), "/");
 }
 
 }  // namespace

@@ -186,7 +186,13 @@ TEST(SharedStores, AFolderComparesAndSets) {
   const ServeFolder folder;
   expect_compare_and_set(*folder_store(folder.file("state")).value());
   // Another process sees the same.
-  EXPECT_GT(folder_store(folder.file("state")).value()->get("k").value().revision, 1U);
+  const auto other = folder_store(folder.file("state")).value();
+  const auto revision = other->get("k").value().revision;
+  EXPECT_GT(revision, 1U);
+  // A file that a server has left which died while it wrote is in nobody's way.
+  std::ofstream(folder.file("state/k.tmp")) << "half a val";
+  EXPECT_EQ(other->set("k", "whole", revision).value(), revision + 1);
+  EXPECT_EQ(other->get("k").value().value, "whole");
 }
 
 TEST(SharedStores, NatsComparesAndSets) {

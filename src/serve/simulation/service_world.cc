@@ -32,18 +32,26 @@ int64_t SimulatedServer::next_look() const {
   return succession_ ? Simulation::current().now() + kLook_ns : INT64_MAX;
 }
 
+Result<std::shared_ptr<SharedStore>> SimulatedServer::open_store() {
+  if (what_.disk) return checked_store(simulated_store(what_.disk, network_), what_.ledger);
+  HEDDLE_ASSIGN_OR_RETURN(auto store, folder_store("/state", *files_));
+  return checked_store(std::move(store), what_.ledger);
+}
+
 // Stands by until this server leads. False: it was stopped before.
 bool SimulatedServer::lead() {
   auto& simulation = Simulation::current();
   SuccessionOptions options;
   options.name = name;
   options.lease_s = what_.lease_s;
-  succession_ = stored_succession(simulated_store(what_.disk, network_), options);
   while (!stopping_) {
+    if (!succession_) {
+      if (const auto store = open_store(); store.ok()) succession_ = stored_succession(*store, options);
+    }
     const auto waits = [&simulation, this](const std::string& leader) {
       simulation.note(name + " stands by, " + leader + " leads");
     };
-    if (succession_->wait_to_lead(leaves_, waits).ok()) {
+    if (succession_ && succession_->wait_to_lead(leaves_, waits).ok()) {
       term_ = succession_->term();
       simulation.note(name + " leads in term " + std::to_string(term_));
       return true;
@@ -64,7 +72,7 @@ Result<std::unique_ptr<FleetControl>> SimulatedServer::make_control(const FleetC
 
 void SimulatedServer::open() {
   auto& simulation = Simulation::current();
-  if (what_.disk && !lead()) return;
+  if (what_.has_store() && !lead()) return;
   if (what_.with_workers) {
     bus = in_process_bus({.lease_s = what_.lease_s}).value();
     WorkerPoolOptions options;

@@ -14,6 +14,7 @@
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
 #include "service_checks.h"
+#include "simulated_files.h"
 #include "simulated_network.h"
 #include "simulated_store.h"
 
@@ -27,7 +28,7 @@ class SimulatedProcess {
 
   const std::string name;
   const Simulation::Process process = Simulation::current().new_process(name);
-  bool ready = false, crashed = false, ended = false;
+  bool ready = false, crashed = false, closing = false, ended = false;
 
   void start() {
     auto& simulation = Simulation::current();
@@ -36,6 +37,7 @@ class SimulatedProcess {
       ready = !stopping_ && !replaced();
       while (!stopping_ && !replaced()) simulation.wait(&stopping_, next_look());
       ready = false;
+      closing = true;
       close();
       ended = true;
       simulation.wake(&ended);
@@ -74,16 +76,26 @@ struct SimulatedService {
   bool with_workers = true;
   double lease_s = 1;
   size_t max_queued = 100'000;
-  std::shared_ptr<SimulatedDisk> disk;  // of several servers, of which one leads; null: there is one
+  // Where servers keep their lease and state, so that one leads: a store on another host, or a folder of theirs. Both
+  // null: there is one server, which keeps nothing.
+  std::shared_ptr<SimulatedDisk> disk;
+  std::shared_ptr<SimulatedDrive> drive;
+  std::shared_ptr<StoreLedger> ledger;
+  bool has_store() const { return disk || drive; }
 };
 
 class SimulatedServer final : public SimulatedProcess {
  public:
   SimulatedServer(const std::string& name, const SimulatedService& what, SimulatedNetwork& network)
-      : SimulatedProcess(name), what_(what), network_(network) {}
+      : SimulatedProcess(name), what_(what), network_(network) {
+    if (what.drive) files_ = std::make_unique<SimulatedFiles>(*what.drive);
+  }
   void stop() override {
     leaves_.cancel();
     SimulatedProcess::stop();
+  }
+  void crash_files() {
+    if (files_) files_->crash();
   }
   uint64_t term() const { return term_; }  // in which it leads; 0: it does not
 
@@ -97,12 +109,14 @@ class SimulatedServer final : public SimulatedProcess {
   void close() override;
   bool replaced() const override { return succession_ && succession_->lost(); }
   int64_t next_look() const override;
+  Result<std::shared_ptr<SharedStore>> open_store();
   bool lead();
   Result<std::unique_ptr<FleetControl>> make_control(const FleetControlOptions& options);
 
   const SimulatedService what_;
   SimulatedNetwork& network_;
   const CancelToken leaves_;
+  std::unique_ptr<SimulatedFiles> files_;   // null: it keeps none
   std::unique_ptr<Succession> succession_;  // null: no other server
   uint64_t term_ = 0;
 };
@@ -114,7 +128,11 @@ class SimulatedAnnouncer final : public Announcer {
                      double lease_s)
       : network_(network), server_(server), lease_s_(lease_s) {}
   Status announce(const std::string& key, const std::string& value) override {
-    return call([key, value](WorkerBus& bus) { return bus.announce(key, value); });
+    return call([&network = network_, key, value, me = Simulation::current().process()](WorkerBus& bus) {
+      auto status = bus.announce(key, value);
+      if (status.ok()) network.watcher->server_hears(me, worker_entry_from_text(key, value).value().address);
+      return status;
+    });
   }
   Status withdraw(const std::string& key) override {
     return call([key](WorkerBus& bus) { return bus.withdraw(key); });

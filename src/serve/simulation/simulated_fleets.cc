@@ -40,12 +40,28 @@ Fleet two_models() {
   return fleet;
 }
 
+// Runs that take longer than a request may wait after its deadline.
+Fleet long_runs() {
+  Fleet fleet;
+  fleet.name = "long-runs";
+  fleet.classes = {{.name = "card", .count = 4, .nic_bytes_per_s = 1e9}};
+  FleetModel net;
+  net.name = "net";
+  net.blocks = 1;
+  net.cut_bytes = {1000, 1000};
+  net.slo_us = 1200e3;
+  net.latency_us = {{{{300e3}, {400e3}}}};
+  fleet.models = {net};
+  return fleet;
+}
+
 }  // namespace
 
 const std::vector<PlannedFleet>& planned_fleets() {
   static const std::vector<PlannedFleet> kAll = [] {
     std::vector<PlannedFleet> all;
-    for (auto& fleet : {two_parts(), two_models()}) all.push_back({fleet, plan_fleet(fleet, "auto").value()});
+    for (auto& fleet : {two_parts(), two_models(), long_runs()})
+      all.push_back({fleet, plan_fleet(fleet, "auto").value()});
     return all;
   }();
   return kAll;

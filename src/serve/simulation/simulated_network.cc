@@ -1,6 +1,7 @@
 #include "simulated_network.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace heddle {
 
@@ -98,33 +99,6 @@ void reset_pipe(SimulatedNetwork& network, SimulatedPipe& pipe, int dead_end) {
   Simulation::current().wake(&pipe.to[dead_end]);
 }
 
-}  // namespace
-
-void SimulatedNetwork::break_connections(Simulation::Process a, Simulation::Process b) {
-  for (const auto& weak : pipes_) {
-    const auto pipe = weak.lock();
-    if (!pipe || !pipe->connected) continue;
-    const auto& p = pipe->process;
-    if ((p[0] != a || p[1] != b) && (p[0] != b || p[1] != a)) continue;
-    if (!pipe->dead[0] && !pipe->dead[1]) reset_pipe(*this, *pipe, Simulation::current().random().chance(.5));
-  }
-}
-
-void SimulatedNetwork::crash(Simulation::Process process, bool with_host) {
-  std::erase_if(listening_, [process](const auto& entry) { return entry.second->process == process; });
-  for (const auto& weak : pipes_) {
-    const auto pipe = weak.lock();
-    if (!pipe) continue;
-    for (const int end : {0, 1})
-      if (pipe->process[end] == process && !pipe->dead[end] && (end == 1 || pipe->connected)) {
-        pipe->dead[end] = with_host;
-        if (!with_host) reset_pipe(*this, *pipe, end);
-      }
-  }
-}
-
-namespace {
-
 // One end of a stream, kept by its two threads and the stream's owner. One thread reads and reports the end, the
 // other writes.
 template <class Sent, class Received>
@@ -190,6 +164,7 @@ struct StreamEnd : std::enable_shared_from_this<StreamEnd<Sent, Received>> {
     done = true;
     simulation.wake(place());
     listener->stream_ended(status);
+    if constexpr (std::is_same_v<Sent, worker::ToWorker>) network.watcher->server_is_told(pipe->id);
     if (listening) {
       --listening->open;
       simulation.wake(listening.get());
@@ -247,7 +222,7 @@ struct StreamEnd : std::enable_shared_from_this<StreamEnd<Sent, Received>> {
   void watch_read(const worker::FromWorker& m) { network.watcher->server_gets(pipe->id, m); }
   void watch_read(const worker::FeatureChunk&) {}
   void watch_write(const worker::ToWorker& m) { network.watcher->server_sends(pipe->id, m); }
-  void watch_write(const worker::FromWorker&) {}
+  void watch_write(const worker::FromWorker& m) { network.watcher->worker_sends(pipe->id, m); }
   void watch_write(const worker::FeatureReply&) {}
 };
 
@@ -258,6 +233,7 @@ class SimulatedSessionCall final : public SessionCall {
   SimulatedSessionCall(SimulatedNetwork& network, const std::string& address)
       : end_(std::make_shared<SessionCaller>(network, network.new_pipe(), 1)) {
     end_->address = address;
+    network.watcher->server_calls(end_->pipe->id, address);
   }
   void start(StreamListener& listener) override {
     end_->listener = &listener;
@@ -304,6 +280,7 @@ class SimulatedCalled final : public CalledStream<Sent, Received> {
     packet.kind = SimulatedPacket::Kind::kStatus;
     packet.status = status;
     e.network.push(*e.pipe, 1, std::move(packet));
+    if constexpr (std::is_same_v<Sent, worker::FromWorker>) e.network.watcher->worker_ends(e.pipe->id);
     e.over = true;
     Simulation::current().wake(e.place());
   }
@@ -472,6 +449,29 @@ class SimulatedListener final : public WorkerListener {
 };
 
 }  // namespace
+
+void SimulatedNetwork::break_connections(Simulation::Process a, Simulation::Process b) {
+  for (const auto& weak : pipes_) {
+    const auto pipe = weak.lock();
+    if (!pipe || !pipe->connected) continue;
+    const auto& p = pipe->process;
+    if ((p[0] != a || p[1] != b) && (p[0] != b || p[1] != a)) continue;
+    if (!pipe->dead[0] && !pipe->dead[1]) reset_pipe(*this, *pipe, Simulation::current().random().chance(.5));
+  }
+}
+
+void SimulatedNetwork::crash(Simulation::Process process, bool with_host) {
+  std::erase_if(listening_, [process](const auto& entry) { return entry.second->process == process; });
+  for (const auto& weak : pipes_) {
+    const auto pipe = weak.lock();
+    if (!pipe) continue;
+    for (const int end : {0, 1})
+      if (pipe->process[end] == process && !pipe->dead[end] && (end == 1 || pipe->connected)) {
+        pipe->dead[end] = with_host;
+        if (!with_host) reset_pipe(*this, *pipe, end);
+      }
+  }
+}
 
 std::unique_ptr<SessionCall> SimulatedNetwork::session(const std::string& address, const WorkerSecurity&) {
   return std::make_unique<SimulatedSessionCall>(*this, address);

@@ -22,10 +22,16 @@ namespace heddle {
 class SessionWatcher {
  public:
   virtual ~SessionWatcher() = default;
+  // A worker's announcement has reached the server's bus.
+  virtual void server_hears(Simulation::Process worker, const std::string& address) = 0;
+  virtual void server_calls(uint64_t stream, const std::string& address) = 0;
   virtual void server_sends(uint64_t stream, const worker::ToWorker& message) = 0;
   virtual void worker_gets(uint64_t stream, const worker::ToWorker& message) = 0;
   virtual void server_gets(uint64_t stream, const worker::FromWorker& message) = 0;
-  virtual void server_ends(uint64_t stream) = 0;  // nothing more reaches the server
+  virtual void worker_sends(uint64_t stream, const worker::FromWorker& message) = 0;
+  virtual void worker_ends(uint64_t stream) = 0;
+  virtual void server_ends(uint64_t stream) = 0;     // nothing more reaches the server
+  virtual void server_is_told(uint64_t stream) = 0;  // that the session has ended
 };
 
 struct SimulatedPacket {

@@ -1,6 +1,7 @@
 #include "simulated_store.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 
 namespace heddle {
@@ -62,7 +63,64 @@ class Store final : public SharedStore {
   SimulatedNetwork& network_;
 };
 
+class CheckedStore final : public SharedStore {
+ public:
+  CheckedStore(std::shared_ptr<SharedStore> store, std::shared_ptr<StoreLedger> ledger)
+      : store_(std::move(store)), ledger_(std::move(ledger)) {}
+
+  Result<Entry> get(const std::string& key) override {
+    const auto& known = ledger_->entries[key];
+    const uint64_t confirmed = known.revision;
+    auto entry = store_->get(key);
+    if (!entry.ok() && entry.error().code() != Code::kIo)
+      fail(key, "cannot be read: " + entry.error().to_string());
+    if (!entry.ok()) return entry;
+    if (entry->revision < confirmed)
+      fail(key, "has revision " + std::to_string(entry->revision) + ", and " + std::to_string(confirmed) +
+                    " was confirmed");
+    if (entry->revision > 0 && !known.tried.contains(entry->value))
+      fail(key, "is torn: it has " + std::to_string(entry->value.size()) + " bytes that nobody has set");
+    if (entry->revision > 0 && entry->revision == known.revision && entry->value != known.value)
+      fail(key, "has another value than was confirmed");
+    return entry;
+  }
+  Result<std::optional<uint64_t>> set(const std::string& key, const std::string& value,
+                                      uint64_t revision) override {
+    auto& known = ledger_->entries[key];
+    known.tried.insert(value);
+    auto done = store_->set(key, value, revision);
+    if (!done.ok() || !*done) return done;
+    if (**done == known.revision) fail(key, "is set twice to the same revision");
+    if (**done < known.revision) return done;
+    known.revision = **done;
+    known.value = value;
+    if (key != "state") return done;
+    const uint64_t term = term_of_state(value);
+    if (term < known.term)
+      fail(key, "is set by a server of term " + std::to_string(term) + " after one of term " +
+                    std::to_string(known.term));
+    known.term = term;
+    return done;
+  }
+
+ private:
+  // Its first line has the fleet file's hash and the term.
+  static uint64_t term_of_state(const std::string& value) {
+    return std::strtoull(value.c_str() + value.find(' ') + 1, nullptr, 10);
+  }
+  [[noreturn]] static void fail(const std::string& key, const std::string& why) {
+    Simulation::current().fail("the stored entry '" + key + "' " + why);
+  }
+  const std::shared_ptr<SharedStore> store_;
+  const std::shared_ptr<StoreLedger> ledger_;
+};
+
 }  // namespace
+
+std::shared_ptr<SharedStore> checked_store(std::shared_ptr<SharedStore> store,
+                                           std::shared_ptr<StoreLedger> ledger) {
+  return std::make_shared<CheckedStore>(std::move(store), std::move(ledger));
+}
 
 std::shared_ptr<SharedStore> simulated_store(std::shared_ptr<SimulatedDisk> disk, SimulatedNetwork& network) {
   return std::make_shared<Store>(std::move(disk), network);

@@ -1,12 +1,6 @@
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
-#include "heddle/base/file.h"
 #include "heddle/base/numbers.h"
 #include "shared_store.h"
 
@@ -18,31 +12,29 @@ constexpr int64_t kMostEntryBytes = int64_t{64} << 20;
 // The folder's lock while it lives. The system releases it when the process dies.
 class FolderLock {
  public:
-  explicit FolderLock(const std::string& path)
-      : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    if (file_ >= 0) locked_ = ::flock(file_, LOCK_EX) == 0;
-  }
+  FolderLock(FileCalls& files, const std::string& path) : files_(files), file_(files.lock(path)) {}
   ~FolderLock() {
-    if (file_ >= 0) ::close(file_);
+    if (file_ >= 0) files_.close(file_);
   }
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
-  bool locked() const { return locked_; }
+  int error() const { return file_ < 0 ? -file_ : 0; }
 
  private:
-  int file_;
-  bool locked_ = false;
+  FileCalls& files_;
+  const int file_;
 };
 
 // A file's first line is its revision, the rest is the value.
 class FolderStore final : public SharedStore {
  public:
-  explicit FolderStore(std::string folder) : folder_(std::move(folder)) {}
+  FolderStore(FileCalls& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
 
   Result<Entry> get(const std::string& key) override {
     const std::string path = path_of(key);
-    if (!file_exists(path)) return Entry{};
-    HEDDLE_ASSIGN_OR_RETURN(std::string text, read_file(path, kMostEntryBytes));
+    auto read = files_.read(path, kMostEntryBytes);
+    if (!read.ok() && read.error().code() == Code::kNotFound) return Entry{};
+    HEDDLE_ASSIGN_OR_RETURN(const std::string text, std::move(read));
     const size_t end = text.find('\n');
     const auto revision = parse_number<uint64_t>(text.substr(0, std::min(end, text.size())));
     if (end == std::string::npos || !revision || *revision == 0)
@@ -52,30 +44,36 @@ class FolderStore final : public SharedStore {
 
   Result<std::optional<uint64_t>> set(const std::string& key, const std::string& value,
                                       uint64_t revision) override {
-    const FolderLock lock(folder_ + "/lock");
-    if (!lock.locked()) return io_error(folder_ + "/lock: cannot be locked: " + std::strerror(errno));
+    const FolderLock lock(files_, folder_ + "/lock");
+    if (lock.error() != 0)
+      return io_error(folder_ + "/lock: cannot be locked: " + std::strerror(lock.error()));
     HEDDLE_ASSIGN_OR_RETURN(const Entry now, get(key));
     if (now.revision != revision) return std::optional<uint64_t>();
-    HEDDLE_RETURN_IF_ERROR(write_file_atomic(path_of(key), std::to_string(revision + 1) + "\n" + value));
+    const std::string path = path_of(key), temporary = path + ".tmp";
+    files_.remove(temporary);  // of a server that died while it wrote
+    HEDDLE_RETURN_IF_ERROR(
+        replace_file(files_, temporary, path, std::to_string(revision + 1) + "\n" + value));
     return std::optional(revision + 1);
   }
 
  private:
   std::string path_of(const std::string& key) const { return folder_ + "/" + key; }
+  FileCalls& files_;
   const std::string folder_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return io_error(path + ": cannot make this folder: " + std::strerror(errno));
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    return invalid_input(path + ": expected a folder for the server's state");
-  if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0)
-    return io_error(path + ": cannot write into this folder: " + std::strerror(errno));
-  return std::shared_ptr<SharedStore>(std::make_shared<FolderStore>(path));
+Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path, FileCalls& files) {
+  if (const int made = files.make_folder(path); made != 0 && made != -EEXIST)
+    return io_error(path + ": cannot make this folder: " + std::strerror(-made));
+  // Also when it is there: whoever has made it may have died before this.
+  if (const int lost = files.sync_folder(parent_folder(path)); lost != 0)
+    return io_error(path + ": the folder that it is in cannot be written to disk: " + std::strerror(-lost));
+  const int failed = files.check_folder(path);
+  if (failed == -ENOTDIR) return invalid_input(path + ": expected a folder for the server's state");
+  if (failed != 0) return io_error(path + ": cannot write into this folder: " + std::strerror(-failed));
+  return std::shared_ptr<SharedStore>(std::make_shared<FolderStore>(files, path));
 }
 
 Result<std::shared_ptr<SharedStore>> open_shared_store(const std::string& where, const std::string& bucket) {

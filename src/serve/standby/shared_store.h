@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "heddle/base/file_calls.h"
 #include "heddle/base/status.h"
 
 namespace heddle {
@@ -27,8 +28,8 @@ class SharedStore {
 };
 
 // A folder, made if it is missing, on this host or on a file system that locks files across hosts. Each entry is
-// a file that is replaced as a whole.
-Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path);
+// a file that is replaced as a whole, and is on the disk when set() returns.
+Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path, FileCalls& files = system_files());
 // A bucket of JetStream's key-value store on disk, made if it is missing. Unsupported if the program was built
 // without NATS's client.
 Result<std::shared_ptr<SharedStore>> nats_store(const std::string& url, const std::string& bucket);

@@ -14,7 +14,7 @@ namespace heddle {
 Result<std::string> read_file(const std::string& path, int64_t max_bytes = int64_t{4} << 30);
 
 // Writes to a temporary file beside `path`, syncs it and renames: readers see the old or the new content,
-// never half. On any failure the old file is untouched and the temporary file is removed.
+// never half. On any failure but that of syncing the folder, the old file stays. No temporary file is left.
 Status write_file_atomic(const std::string& path, std::string_view content);
 
 bool file_exists(const std::string& path);

@@ -62,6 +62,9 @@ class Simulation {
   // Its threads do not go on before `until`: it is stopped, or (INT64_MAX) has crashed.
   void freeze(Process process, int64_t until);
   bool frozen(Process process) const;
+  // One of its threads, which random() chooses, does not go on before `until`, as one that hangs in a system call.
+  void hold_up(Process process, int64_t until);
+  void end_hold_ups();
   void set_wall_offset(Process process, int64_t ns);
   // Chance of a thread to be held up for up to `longest_ns` at a place where others may go on.
   void set_stalls(double chance, int64_t longest_ns);
