@@ -1,10 +1,10 @@
 // Does a plan hold while other work runs on the machine? Latency of the usual plan beside engines that run the model
 // alone on all cores, in turns, with busy neighbours.
 #include <algorithm>
-#include <atomic>
-#include <thread>
+#include <deque>
 
 #include "bench_files.h"
+#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/run.h"
 #include "heddle/session/session.h"
 #include "suites.h"
@@ -14,21 +14,6 @@ namespace {
 
 constexpr int kMostNeighbours = 2;
 constexpr Engine kRivals[] = {Engine::kOpenVino, Engine::kOnnxRuntime};
-
-// Threads that compute without end, on whatever core the system gives them.
-class BusyNeighbours {
- public:
-  explicit BusyNeighbours(int count) {
-    for (int i = 0; i < count; ++i)
-      threads_.emplace_back([](const std::stop_token& stop) {
-        std::atomic<uint64_t> sum = 0;
-        while (!stop.stop_requested()) sum.fetch_add(1, std::memory_order_relaxed);
-      });
-  }
-
- private:
-  std::vector<std::jthread> threads_;
-};
 
 struct BusyRatios {
   std::vector<double> median, p95;  // of each model, to the better engine
@@ -47,7 +32,8 @@ Status bench_model_busy(const BenchModel& model, const BenchOptions& options, co
   rounds.deadline = Deadline::never(control.cancel);
   rounds.progress = control.progress;
   for (int count = 0; count <= kMostNeighbours; ++count) {
-    const BusyNeighbours neighbours(count);
+    std::deque<BusyThread> neighbours;  // on whatever cores the system gives them
+    for (int i = 0; i < count; ++i) neighbours.emplace_back(std::span<const int>());
     HEDDLE_ASSIGN_OR_RETURN(const auto versus, compare_with_engines(session.problem, plan.plan,
                                                                     session.loaded.model, kRivals, rounds));
     const std::string with = std::to_string(count) + " busy: ";
