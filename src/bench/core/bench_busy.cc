@@ -1,9 +1,9 @@
 #include "bench_busy.h"
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
+#include <deque>
 
+#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/run.h"
 #include "heddle/session/session.h"
 
@@ -11,21 +11,6 @@ namespace heddle::bench {
 namespace {
 
 constexpr Engine kRivals[] = {Engine::kOpenVino, Engine::kOnnxRuntime};
-
-// Threads that compute without end, on whatever core the system gives them.
-class BusyNeighbours {
- public:
-  explicit BusyNeighbours(size_t count) {
-    for (size_t i = 0; i < count; ++i)
-      threads_.emplace_back([](const std::stop_token& stop) {
-        std::atomic<uint64_t> sum = 0;
-        while (!stop.stop_requested()) sum.fetch_add(1, std::memory_order_relaxed);
-      });
-  }
-
- private:
-  std::vector<std::jthread> threads_;
-};
 
 std::string with_neighbours(size_t count) { return std::to_string(count) + " busy: "; }
 
@@ -52,7 +37,8 @@ Status bench_busy(const BenchModel& model, const BenchOptions& options, const Co
   rounds.deadline = Deadline::never(control.cancel);
   rounds.progress = control.progress;
   for (size_t count = 0; count < ratios.size(); ++count) {
-    const BusyNeighbours neighbours(count);
+    std::deque<BusyThread> neighbours;  // on whatever cores the system gives them
+    for (size_t i = 0; i < count; ++i) neighbours.emplace_back(std::span<const int>());
     HEDDLE_ASSIGN_OR_RETURN(const auto versus, compare_with_engines(session.problem, plan.plan,
                                                                     session.loaded.model, kRivals, rounds));
     const std::string with = with_neighbours(count);
