@@ -286,6 +286,10 @@ void Simulation::note(const std::string& text) {
 uint64_t Simulation::digest() const { return system_->digest_; }
 uint64_t Simulation::steps() const { return system_->steps_; }
 size_t Simulation::threads() const { return system_->live_.size(); }
+size_t Simulation::threads(Process process) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(system_->live_, [process](const auto* f) { return f->process == process; }));
+}
 void Simulation::fail(const std::string& why) { system_->fail(why); }
 
 Simulation::Process Simulation::new_process(const std::string& name) {

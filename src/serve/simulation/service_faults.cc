@@ -21,7 +21,7 @@ void ServiceRun::inject() {
   choose_server();
   if (what_.has_store() && random_.chance(.25)) return what_.drive ? disturb_drive() : disturb_store();
   if (!what_.with_workers) return inject_here();
-  switch (random_.below(13)) {
+  switch (random_.below(14)) {
     case 0:
       return cut(server_->process, any_worker().process, true);
     case 1:
@@ -47,8 +47,10 @@ void ServiceRun::inject() {
     case 9:
       return jump_clock();
     case 10:
-      return random_.chance(.5) ? stall() : delay_messages();
+      return stall();
     case 11:
+      return delay_messages();
+    case 12:
       return random_.chance(.2) ? hold_up(*slots_[any_server()]) : hold_up(any_worker());
     default:
       return change_plan();

@@ -40,18 +40,12 @@ Fleet two_models() {
   return fleet;
 }
 
-// Runs that take longer than a request may wait after its deadline.
+// The same with runs that take longer than a request may wait after its deadline, in batches.
 Fleet long_runs() {
-  Fleet fleet;
+  Fleet fleet = two_parts();
   fleet.name = "long-runs";
-  fleet.classes = {{.name = "card", .count = 4, .nic_bytes_per_s = 1e9}};
-  FleetModel net;
-  net.name = "net";
-  net.blocks = 1;
-  net.cut_bytes = {1000, 1000};
-  net.slo_us = 1200e3;
-  net.latency_us = {{{{300e3}, {400e3}}}};
-  fleet.models = {net};
+  fleet.models[0].slo_us = 1800e3;
+  fleet.models[0].latency_us = {{{{300e3, 3000e3}, {400e3, 4000e3}}}, {{{3000e3, 300e3}, {4000e3, 400e3}}}};
   return fleet;
 }
 

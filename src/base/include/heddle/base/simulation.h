@@ -53,7 +53,8 @@ class Simulation {
   // Of all choices and notes so far.
   uint64_t digest() const;
   uint64_t steps() const;
-  size_t threads() const;  // that have not returned
+  size_t threads() const;                 // that have not returned
+  size_t threads(Process process) const;  // of these
   [[noreturn]] void fail(const std::string& why);
 
   Process new_process(const std::string& name);
