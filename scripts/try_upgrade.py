@@ -3,10 +3,10 @@
 
 Usage: try_upgrade.py OLD NEW [--runs N] [--workers-first] [--lease S]
 
-OLD and NEW are programs of two versions. Two servers of OLD share a folder, and two workers of OLD announce themselves to
-both. Clients of NEW send 30 requests/s and repeat what got no answer. Each program in turn gets SIGTERM, ends by itself,
-and NEW takes its place: the server that stands by, the one that leads, then the workers, or the workers first. Printed
-is what became of the requests.
+OLD and NEW are programs of two versions. Two servers of OLD share a folder, and two workers of OLD announce themselves
+to both. Clients of NEW send 30 requests/s and repeat what got no answer. Each program in turn gets SIGTERM, ends by
+itself, and NEW takes its place: the server that stands by, the one that leads, then the workers, or the workers first.
+Printed is what became of the requests.
 """
 
 import argparse

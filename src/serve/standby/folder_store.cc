@@ -13,9 +13,9 @@ constexpr int64_t kMostEntryBytes = int64_t{64} << 20;
 
 constexpr uint64_t kKept = 8;  // revisions of an entry, for readers that have just listed them
 
-// Revision n of an entry is the file KEY.n, and the newest counts. Whoever first puts the file of the next revision there
-// has changed the entry, so no server waits for another one, which may stand still. A file's first line is its revision,
-// the rest is the value.
+// Revision n of an entry is the file KEY.n, and the newest counts. Whoever first puts the file of the next revision
+// there has changed the entry, so no server waits for another one, which may stand still. A file's first line is its
+// revision, the rest is the value.
 class FolderStore final : public SharedStore {
  public:
   FolderStore(FileCalls& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
