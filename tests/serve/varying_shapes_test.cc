@@ -131,6 +131,71 @@ TEST_F(Varying, SeveralInputsVaryTogether) {
               HasSubstr("the model does not take it"));
 }
 
+// Each place of x attends to those that the mask lets through, as in BERT.
+std::string attention_model() {
+  return ow::model({{ow::node("Transpose", {"x"}, {"keys"}, "keys", {ow::attribute_ints("perm", {0, 2, 1})}),
+                     ow::node("MatMul", {"x", "keys"}, {"scores"}, "scores"),
+                     ow::node("Sub", {"one", "mask"}, {"hidden"}, "hidden"),
+                     ow::node("Mul", {"hidden", "least"}, {"row"}, "row"),
+                     ow::node("Unsqueeze", {"row", "axes"}, {"bias"}, "bias"),
+                     ow::node("Add", {"scores", "bias"}, {"seen"}, "seen"),
+                     ow::node("Softmax", {"seen"}, {"share"}, "share", {ow::attribute_int("axis", 2)}),
+                     ow::node("MatMul", {"share", "x"}, {"y"}, "mix")},
+                    {ow::value("x", {-1, -1, 4}), ow::value("mask", {-1, -1})},
+                    {ow::value("y", {-1, -1, 4})},
+                    {ow::float_tensor("one", {1}, {1}), ow::float_tensor("least", {1}, {-10000}),
+                     ow::int_tensor("axes", {1}, {1})}});
+}
+
+std::vector<float> attention(const std::vector<float>& x, const std::vector<float>& mask) {
+  std::vector<float> y(x.size());
+  for (size_t i = 0; i < mask.size(); ++i) {
+    std::vector<double> weights;
+    double sum = 0;
+    for (size_t j = 0; j < mask.size(); ++j) {
+      weights.push_back(mask[j] *
+                        std::exp(std::inner_product(x.begin() + static_cast<ptrdiff_t>(4 * i),
+                                                    x.begin() + static_cast<ptrdiff_t>(4 * i + 4),
+                                                    x.begin() + static_cast<ptrdiff_t>(4 * j), 0.0)));
+      sum += weights.back();
+    }
+    for (size_t j = 0; j < mask.size(); ++j)
+      for (size_t k = 0; k < 4; ++k) y[4 * i + k] += static_cast<float>(weights[j] / sum * x[4 * j + k]);
+  }
+  return y;
+}
+
+class VaryingAttention : public Varying {
+ protected:
+  void expect_right_answers() {
+    for (int64_t width = 1; width <= 32; width += width < 6 ? 1 : 5) {
+      auto x = some_numbers({1, width, 4}, 0);
+      for (auto& v : x) v /= 8;
+      std::vector<float> mask(static_cast<size_t>(width), 1);
+      if (width > 2) mask[1] = 0;
+      const auto answer = infer({{"x", {1, width, 4}, x}, {"mask", {1, width}, mask}});
+      ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+      EXPECT_EQ(answer->outputs[0].shape, (Shape{1, width, 4}));
+      EXPECT_THAT(values_of(answer->outputs[0]),
+                  testing::Pointwise(testing::FloatNear(1e-5F), attention(x, mask)));
+    }
+  }
+};
+
+TEST_F(VaryingAttention, IsPaddedIfThePaddingIsMasked) {
+  start(attention_model(), buckets({"x=1,{16,32},4", "mask=1,{16,32}"}), 4);
+  EXPECT_EQ(smaller(), SmallerRuns::kPadded) << note();
+  expect_right_answers();
+}
+
+TEST_F(VaryingAttention, RunsAtEachOwnSizeIfThePaddingIsSeen) {
+  auto varying = buckets({"x=1,{16,32},4", "mask=1,{16,32}"});
+  varying.pad["mask"] = 1;
+  start(attention_model(), varying, 4);
+  EXPECT_EQ(smaller(), SmallerRuns::kAtOwn) << note();
+  expect_right_answers();
+}
+
 TEST_F(Varying, RefusesWhatNoBucketHolds) {
   start(column_model(), buckets({"x=1,3,{4,8}"}));
   EXPECT_EQ(refusal({{"x", {1, 3, 9}, some_numbers({1, 3, 9}, 0)}}),
