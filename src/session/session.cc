@@ -134,7 +134,8 @@ std::vector<OpId> all_units(const Problem& problem) {
   return units;
 }
 
-// The slowdown of devices whose whole model was also measured with one of their cores taken. O(devices x log store).
+// The slowdown of devices whose whole model was also measured with one of their cores taken. Other work on the machine
+// hides it: it had taken a core already. O(devices x log store).
 void put_core_taken(const Session& session, const Problem& problem, CostTable& costs) {
   if (!session.store || !session.loaded.model) return;
   const uint64_t whole = signature_of(session.loaded)(finest_ops(*problem.graph, all_units(problem)));
@@ -146,6 +147,7 @@ void put_core_taken(const Session& session, const Problem& problem, CostTable& c
     key.target = core_taken_target(device.target);
     const auto taken = session.store->find(key);
     if (!alone.ok() || !taken.ok() || !*alone || !*taken || !((*alone)->median_us > 0)) continue;
+    if ((*taken)->rel_spread > kDisturbedSpread) continue;
     costs.set_core_taken(id, std::max(1.0, (*taken)->median_us / (*alone)->median_us));
   }
 }

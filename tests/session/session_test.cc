@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <mutex>
@@ -83,39 +84,80 @@ TEST_F(SessionTest, WhatWasMeasuredIsNotMeasuredAgain) {
   EXPECT_EQ(again->profiled.present, again->profiled.requested);
 }
 
-std::vector<double> slowdowns(const Session& session) {
-  std::vector<double> factors;
-  for (const DeviceId d : session.problem.usable_devices())
-    factors.push_back(session.problem.costs->core_taken(d));
-  return factors;
-}
+class CoreTakenTest : public SessionTest {
+ protected:
+  static bool is_beside(const ProfileRecord& record) { return record.key.target.ends_with(", a core taken"); }
+  // The records of a session that has measured, with another slowdown, in a store of their own, which the settings name
+  // from then on.
+  void keep(const Session& session, double slowdown, double spread) {
+    settings_.store = (folder_ / ("store-" + std::to_string(++stores_) + ".sqlite")).string();
+    const auto store = ProfileStore::open(settings_.store, machine_fingerprint()).value();
+    const auto records = session.store->all().value();
+    for (ProfileRecord record : records) {
+      if (is_beside(record)) {
+        if (slowdown == 0) continue;
+        ProfileKey alone = record.key;
+        alone.target.resize(alone.target.size() - std::string(", a core taken").size());
+        record.median_us = slowdown * session.store->find(alone).value()->median_us;
+        record.rel_spread = spread;
+      }
+      ASSERT_TRUE(store->put(record).ok());
+    }
+  }
+  double slowdown() {
+    settings_.measure = false;
+    const auto session = open_session(model(), settings_, control_);
+    settings_.measure = true;
+    const auto devices = session.value().problem.usable_devices();
+    return session.value().problem.costs->core_taken(devices.front());
+  }
 
-TEST_F(SessionTest, TheSlowdownWithoutACoreIsMeasuredOnceAndKept) {
-  const auto first = open_session(model(), settings_, control_);
-  ASSERT_TRUE(first.ok()) << first.error().to_string();
-  ASSERT_FALSE(slowdowns(*first).empty());
-  for (const double factor : slowdowns(*first)) EXPECT_GE(factor, 1);
-  settings_.measure = false;
-  const auto stored = open_session(model(), settings_, control_);
-  EXPECT_EQ(slowdowns(stored.value()), slowdowns(*first));
-  const auto other = with_cluster(*first, first->cluster, settings_);
-  EXPECT_EQ(other.value().costs->core_taken(DeviceId(0)), slowdowns(*first)[0]);
-}
+ private:
+  int stores_ = 0;
+};
 
-TEST_F(SessionTest, AProfileWithoutTheSlowdownIsCompleted) {
+TEST_F(CoreTakenTest, IsMeasuredOncePerKindOfDevice) {
   const auto session = open_session(model(), settings_, control_);
   ASSERT_TRUE(session.ok()) << session.error().to_string();
+  std::set<std::string> targets, beside;
+  for (const DeviceId d : session->problem.usable_devices())
+    targets.insert(core_taken_target(session->cluster->device(d).target));
   const auto records = session->store->all().value();
-  settings_.store = (folder_ / "times-alone.sqlite").string();
-  const auto alone = ProfileStore::open(settings_.store, machine_fingerprint()).value();
-  for (const ProfileRecord& record : records) {
-    if (record.key.target.ends_with("a core taken")) continue;
-    ASSERT_TRUE(alone->put(record).ok());
-  }
+  for (const ProfileRecord& record : records)
+    if (is_beside(record)) beside.insert(record.key.target);
+  EXPECT_EQ(beside, targets);
+  const auto again = open_session(model(), settings_, control_);
+  EXPECT_EQ(again.value().profiled.measured, 0);
+}
+
+TEST_F(CoreTakenTest, IsTakenFromTheStoreUnlessOtherWorkDisturbedIt) {
+  const auto session = open_session(model(), settings_, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  keep(*session, 2.5, 0.05);
+  EXPECT_DOUBLE_EQ(slowdown(), 2.5);
+  const auto elsewhere =
+      with_cluster(*open_session(model(), settings_, control_), session->cluster, settings_);
+  EXPECT_DOUBLE_EQ(elsewhere.value().costs->core_taken(DeviceId(0)), 2.5);
+  keep(*session, 0.9, 0.05);
+  EXPECT_DOUBLE_EQ(slowdown(), 1);
+  keep(*session, 2.5, 0.5);
+  EXPECT_EQ(slowdown(), 0);
+}
+
+TEST_F(CoreTakenTest, ProfilesWithoutItAreCompleted) {
+  const auto session = open_session(model(), settings_, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  keep(*session, 0, 0);
   const auto completed = open_session(model(), settings_, control_);
   ASSERT_TRUE(completed.ok()) << completed.error().to_string();
-  for (const double factor : slowdowns(*completed)) EXPECT_GE(factor, 1);
-  EXPECT_EQ(open_session(model(), settings_, control_)->profiled.measured, 0);
+  const auto records = completed->store->all().value();
+  EXPECT_TRUE(std::ranges::any_of(records, is_beside));
+  for (const ProfileRecord& record : records) {
+    ProfileKey alone = record.key;
+    if (!is_beside(record)) continue;
+    alone.target.resize(alone.target.size() - std::string(", a core taken").size());
+    EXPECT_GE(record.median_us, completed->store->find(alone).value()->median_us);
+  }
 }
 
 TEST_F(SessionTest, CancelledMeasuringGoesOnWithEstimates) {

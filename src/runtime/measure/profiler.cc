@@ -136,6 +136,7 @@ class Profiling {
       // Relative to the time alone that is stored: the machine may have been faster or slower when that was measured.
       record.key.target = core_taken_target(key.target);
       record.median_us *= measured->core_taken;
+      record.rel_spread = measured->rel_spread;
       HEDDLE_RETURN_IF_ERROR(store_.put(record));
     }
     ++summary_.measured;
@@ -146,7 +147,7 @@ class Profiling {
     if (!measurer_.conditions().core_taken || device.cores.empty()) return false;
     key.target = core_taken_target(key.target);
     HEDDLE_ASSIGN_OR_RETURN(const auto known, store_.find(key));
-    return !known;
+    return !known || worth_repeating(*known, std::time(nullptr));
   }
 
   const Graph& graph_;

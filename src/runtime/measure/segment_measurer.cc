@@ -1,11 +1,15 @@
 #include "heddle/runtime/segment_measurer.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "heddle/base/log.h"
+#include "heddle/base/stopwatch.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
@@ -53,7 +57,12 @@ class ProbeMeasurer final : public SegmentMeasurer {
                                     const Deadline& deadline) const {
     HEDDLE_ASSIGN_OR_RETURN(Measurement measured, probe.sample(options_, deadline));
     if (conditions_.core_taken && !device.cores.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN(measured.core_taken, probe.core_taken(measured.median_us, deadline));
+      const Stopwatch since;
+      HEDDLE_RETURN_IF_ERROR(probe.sample_core_taken(measured, deadline));
+      log_debug([&] {
+        return fmt::format("{}: {:.2f} times as slow while a core is taken, measured in {:.2f} s",
+                           device.name, measured.core_taken, since.seconds());
+      });
     }
     return measured;
   }

@@ -87,21 +87,29 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
                      .runs = static_cast<int>(times.size())};
 }
 
-Result<double> SegmentProbe::core_taken(double alone_us, const Deadline& deadline) {
+Status SegmentProbe::sample_core_taken(Measurement& alone, const Deadline& deadline) {
   const AffinityGuard bound(cores_);
-  const int runs = static_cast<int>(std::ceil(kTurnUs / std::clamp(alone_us, 1.0, kTurnUs)));
+  const int runs = static_cast<int>(std::ceil(kTurnUs / std::clamp(alone.median_us, 1.0, kTurnUs)));
   std::vector<double> factors;
+  int64_t waited_ns = 0, alone_ns = 0;
   const int64_t begin = now_ns();
   for (int turn = 0; turn < kTurns && !deadline.should_stop(); ++turn) {
-    const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
+    const int64_t start = now_ns(), waited = waited_for_cores();
+    const double elapsed_s = static_cast<double>(start - begin) * 1e-9;
     if (turn > 0 && elapsed_s * (turn + 1) / turn > kMostTurnsS) break;
-    HEDDLE_ASSIGN_OR_RETURN(const double alone, mean_us(runs, deadline));
+    HEDDLE_ASSIGN_OR_RETURN(const double alone_us, mean_us(runs, deadline));
+    waited_ns += waited_for_cores() - waited;
+    alone_ns += now_ns() - start;
     const size_t core = static_cast<size_t>(turn) % cores_.size();
     const BusyThread other{std::span(cores_).subspan(core, 1)};
-    HEDDLE_ASSIGN_OR_RETURN(const double beside, mean_us(runs, deadline));
-    factors.push_back(beside / alone);
+    HEDDLE_ASSIGN_OR_RETURN(const double beside_us, mean_us(runs, deadline));
+    factors.push_back(beside_us / alone_us);
   }
-  return factors.empty() ? 0 : std::max(1.0, median_us(factors));
+  if (factors.empty()) return {};
+  alone.core_taken = std::max(1.0, median_us(factors));
+  alone.rel_spread =
+      std::max(alone.rel_spread, static_cast<double>(waited_ns) / static_cast<double>(alone_ns));
+  return {};
 }
 
 // The mean and not the median: the scheduler gives a shared core to one thread after the other, so runs shorter than

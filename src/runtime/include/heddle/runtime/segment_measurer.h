@@ -30,10 +30,10 @@ class SegmentProbe {
                                                     std::span<const OpId> ops, const Device& device,
                                                     bool host_access = false);
   Result<Measurement> sample(const MeasureOptions& options, const Deadline& deadline);
-  // How many times as long a run takes, at least 1, while another thread keeps one of the cores busy. Runs alone and
-  // beside it take turns, because a shared machine changes its speed by the second. `alone_us`: about the time of a
-  // run. 0: stopped before the first turn.
-  Result<double> core_taken(double alone_us, const Deadline& deadline);
+  // Sets alone.core_taken, for devices with cores. Runs alone and beside a thread that keeps one of the cores busy take
+  // turns, because a shared machine changes its speed by the second. If other work delays the runs alone, it raises
+  // alone.rel_spread. It changes nothing if it is stopped before the first turn.
+  Status sample_core_taken(Measurement& alone, const Deadline& deadline);
   // One run on the calling thread. prepare() warms or empties the caches before it.
   void prepare();
   // An accelerator's inputs stay where make() has copied them.
