@@ -104,10 +104,11 @@ class WorkerCalls final : public WorkerCalled {
       current_ = next.shared_from_this();
     }
     if (old) old->end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
-    resources_.devices.forget_all();
+    // A run that the old session has just read begins no more.
+    next.number = ++resources_.sessions;
+    resources_.devices.give_to(next.number);
     resources_.maps.clear();
     resources_.sender.forget_all();
-    ++resources_.sessions;
     return true;
   }
 
@@ -138,7 +139,7 @@ class WorkerProcess final : public Worker {
         session->end({grpc::StatusCode::UNAVAILABLE, "the worker is stopping"});
       listener_->stop();
     }
-    resources_.devices.forget_all();
+    resources_.devices.give_to(0);
     resources_.sender.forget_all();
   }
 
