@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch test-deploy gpu-bundle check debug tsan fuzz format format-check tidy coverage bench clean
+.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch test-deploy gpu-bundle check debug tsan sanitize fuzz format format-check tidy coverage bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -57,6 +57,16 @@ debug: setup ## all tests under the address and undefined-behaviour sanitizers
 tsan: setup ## all tests under the thread sanitizer
 	@scripts/build.sh tsan
 	@scripts/test.sh tsan
+
+# What needs no inference engine: readers, costs, plans, fleets, the service. The thread sanitizer has those with threads.
+ENGINELESS = base cluster cost plan fleet serve simulation
+THREADED = base fleet serve simulation
+
+sanitize: setup ## the tests that need no inference engine under the sanitizers, a part of debug and tsan for CI
+	@scripts/build.sh debug $(ENGINELESS:%=%_tests)
+	@scripts/test.sh debug -R "^($$(echo $(ENGINELESS) | tr ' ' '|'))\."
+	@scripts/build.sh tsan $(THREADED:%=%_tests)
+	@scripts/test.sh tsan -R "^($$(echo $(THREADED) | tr ' ' '|'))\."
 
 fuzz: setup ## the fuzz targets, each for HEDDLE_FUZZ_SECONDS (default 10)
 	@scripts/build.sh fuzz

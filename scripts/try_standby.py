@@ -12,60 +12,29 @@ import argparse
 import json
 import signal
 import statistics
-import subprocess
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
-from timed_fleet import two_parts, wait_until
+from timed_fleet import Programs, load, ready, two_parts, wait_until
 
 FLEET = two_parts("two-parts", devices=2, run_us=20000, cut_bytes=300000)
 PORT = 21000
 
 
-def ready(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1) as answer:
-            return answer.status == 200
-    except OSError:
-        return False
-
-
 def run(heddle: str, folder: Path, fleet: str, how: str, lease: float) -> tuple[float, dict]:
-    children = []
-
-    def start(*arguments: str) -> subprocess.Popen:
-        child = subprocess.Popen([heddle, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        children.append(child)
-        return child
-
-    def server(port: int) -> subprocess.Popen:
-        return start(
-            "serve", fleet, "--port", str(port), "--grpc-port", "0", "--worker-port", str(port + 1),
-            "--lease", str(lease), "--state", str(folder / "state"),
-        )  # fmt: skip
-
-    try:
-        leader = server(PORT)
-        start("worker", "--connect", f"127.0.0.1:{PORT + 1}", "--connect", f"127.0.0.1:{PORT + 11}",
-              "--devices", "front=2,back=2")  # fmt: skip
+    with Programs() as programs:
+        leader = programs.serve(heddle, fleet, str(folder / "state"), PORT, lease)
+        programs.start(heddle, "worker", "--connect", f"127.0.0.1:{PORT + 1}", "--connect", f"127.0.0.1:{PORT + 11}",
+                       "--devices", "front=2,back=2")  # fmt: skip
         wait_until(lambda: ready(PORT), "the first server", 30)
-        server(PORT + 10)
+        programs.serve(heddle, fleet, str(folder / "state"), PORT + 10, lease)
         time.sleep(0.5)
-        load = subprocess.Popen(
-            [heddle, "loadtest", f"http://127.0.0.1:{PORT}", "--standby", f"http://127.0.0.1:{PORT + 10}",
-             "--rate", "30", "--duration", "8", "--json", "-q"],
-            stdout=subprocess.PIPE,
-        )  # fmt: skip
+        clients = load(heddle, PORT, PORT + 10, rate=30, duration_s=8)
         time.sleep(3)
         leader.send_signal(signal.SIGKILL if how == "kill" else signal.SIGSTOP)
         recovery = wait_until(lambda: ready(PORT + 10), "the standby", 30)
-        return recovery, json.loads(load.communicate()[0])
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
+        return recovery, json.loads(clients.communicate()[0])
 
 
 def main() -> None:
@@ -81,13 +50,13 @@ def main() -> None:
             folder = Path(name)
             fleet = folder / "fleet.json"
             fleet.write_text(json.dumps(FLEET))
-            recovery, load = run(given.heddle, folder, str(fleet), given.how, given.lease)
-        total = load["requests"]
+            recovery, seen = run(given.heddle, folder, str(fleet), given.how, given.lease)
+        total = seen["requests"]
         recoveries.append(recovery)
         requests += total["arrivals"]
         failed += total["failed"]
         late += total["late"] + total["dropped"]
-        resent += load["resent"]
+        resent += seen["resent"]
         print(f"run {number + 1}: ready after {recovery:.2f} s, {total['failed']} failed, "
               f"{total['late'] + total['dropped']} late or dropped of {total['arrivals']}", flush=True)  # fmt: skip
     print(f"{given.runs} runs, {given.how}, lease {given.lease} s: ready after {statistics.median(recoveries):.2f} s "

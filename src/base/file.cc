@@ -1,7 +1,6 @@
 #include "heddle/base/file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <system_error>
 
@@ -91,6 +91,9 @@ class SystemFiles final : public FileCalls {
   int rename(const std::string& from, const std::string& to) override {
     return error_of(::rename(from.c_str(), to.c_str()) == 0);
   }
+  int link(const std::string& from, const std::string& to) override {
+    return error_of(::link(from.c_str(), to.c_str()) == 0);
+  }
   int remove(const std::string& path) override { return error_of(::unlink(path.c_str()) == 0); }
   int make_folder(const std::string& path) override { return error_of(::mkdir(path.c_str(), 0700) == 0); }
   int check_folder(const std::string& path) override {
@@ -104,15 +107,16 @@ class SystemFiles final : public FileCalls {
     if (!folder.valid()) return errno == EACCES ? 0 : -errno;
     return ::fsync(folder.get()) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : -errno;
   }
-  int lock(const std::string& path) override {
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file < 0 || ::flock(file, LOCK_EX) == 0) return file < 0 ? -errno : file;
-    const int failed = -errno;
-    ::close(file);
-    return failed;
-  }
   Result<std::string> read(const std::string& path, int64_t max_bytes) override {
     return read_file(path, max_bytes);
+  }
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    std::error_code error;
+    std::vector<std::string> names;
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+      names.push_back(at->path().filename().string());
+    if (error) return system_error("cannot list", folder, error.value());
+    return names;
   }
 };
 
@@ -168,9 +172,12 @@ FileCalls& system_files() {
   return files;
 }
 
-Status replace_file(FileCalls& files, const std::string& temporary, const std::string& path,
-                    std::string_view content, std::optional<unsigned> mode) {
-  const int file = files.create(temporary, mode);
+namespace {
+
+// Fills and syncs the new file, which is open as `file`, and gives it its name by `show`.
+template <class Show>
+Status show_file(FileCalls& files, int file, const std::string& temporary, const std::string& path,
+                 std::string_view content, const Show& show) {
   if (file < 0) return system_error("cannot create a file beside it", path, -file);
   const char* action = "cannot write";
   int failed = files.write(file, content);
@@ -182,7 +189,7 @@ Status replace_file(FileCalls& files, const std::string& temporary, const std::s
   if (failed == 0) failed = closed;
   if (failed == 0) {
     action = "cannot replace";
-    failed = files.rename(temporary, path);
+    failed = show();
   }
   if (failed != 0) {
     files.remove(temporary);
@@ -192,6 +199,32 @@ Status replace_file(FileCalls& files, const std::string& temporary, const std::s
   if (const int lost = files.sync_folder(parent_folder(path)); lost != 0)
     return system_error("cannot write its folder to disk", path, -lost);
   return {};
+}
+
+}  // namespace
+
+Status replace_file(FileCalls& files, const std::string& temporary, const std::string& path,
+                    std::string_view content, std::optional<unsigned> mode) {
+  return show_file(files, files.create(temporary, mode), temporary, path, content,
+                   [&] { return files.rename(temporary, path); });
+}
+
+Result<bool> put_file(FileCalls& files, const std::string& path, std::string_view content) {
+  std::string temporary;
+  int file = -EEXIST;
+  for (int n = 0; file == -EEXIST; ++n) {
+    temporary = path + "." + std::to_string(n) + ".tmp";
+    file = files.create(temporary, std::nullopt);
+  }
+  bool taken = false;
+  HEDDLE_RETURN_IF_ERROR(show_file(files, file, temporary, path, content, [&] {
+    const int failed = files.link(temporary, path);
+    // Or the temporary file was taken for one that a crash has left, so others have been at work since.
+    taken = failed == -EEXIST || failed == -ENOENT;
+    if (failed == 0 || taken) files.remove(temporary);
+    return taken ? 0 : failed;
+  }));
+  return !taken;
 }
 
 std::string parent_folder(const std::string& path) {

@@ -38,8 +38,8 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
   std::vector<BenchModel> models;
   for (const auto& place : options.models) add_models(place, models);
   if (options.models.empty()) {
-    for (const char* folder :
-         {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models", "rapidocr/models"})
+    for (const char* folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models",
+                               "rapidocr/models", "silero_vad/data"})
       if (const auto found = find_in_wheels(folder); found.ok()) add_models(*found, models);
   }
   if (models.empty()) return not_found("found no .onnx models; name folders or files with --models");

@@ -6,11 +6,10 @@ namespace {
 constexpr BenchSuite kSuites[] = {
     {"core", "planning, evaluator and executor speed", bench_core},
     {"models",
-     "real models in the engines' own types, in f32 and under a budget, beside engines as they come: times, "
-     "errors, predictions",
+     "real models in the engines' own types, in f32 and under a budget, beside engines as they come, also "
+     "while "
+     "0, 1 and 2 other threads each keep a core busy: times, errors, predictions",
      bench_models},
-    {"busy", "real models and engines as they come while 0, 1 and 2 other processes each keep a core busy",
-     bench_busy},
     {"dnn-partitioning", "placement workloads of EfficientMIP (--input) beside peers' figures (--reference)",
      bench_dnn_partitioning},
     {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds",

@@ -6,7 +6,6 @@
 namespace heddle::bench {
 
 Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_busy(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_moirai(const BenchOptions& options, const Control& control);

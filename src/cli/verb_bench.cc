@@ -47,9 +47,9 @@ RunFn setup_bench(Command& command) {
   command.positional("SUITE", o->suite, help);
   command.option(
       "--only,--case", o->only,
-      "parts of the suite, comma-separated (core: planning, executor; models: auto, f32, budget; diviml: "
-      "table1, figure4, "
-      "table3, table4, gpt3, table1-n32; moirai: workloads, zoo, or an instance's name; "
+      "parts of the suite, comma-separated (core: planning, executor; models: auto, f32, budget, busy; "
+      "diviml: table1, figure4, table3, table4, gpt3, table1-n32; moirai: workloads, zoo, or an instance's "
+      "name; "
       "hios: default, gpus, ops, deps, layers, transfer, models, with --input parts of instances' names; "
       "cold: plain, cached, and by name only transformer, a model of 1.4 GB; "
       "sortinghat: v100-1, v100-2, v100-4, v100-hetero, a6000, p4d, models' names, 1x32, 1x1024, 4x128, "

@@ -72,6 +72,13 @@ class DocumentMarks final : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
+// `line` from 0.
+bool is_indented_by_tab(std::string_view text, int line) {
+  for (; line > 0 && !text.empty(); --line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find_first_not_of(" \t-")).find('\t') != std::string_view::npos;
+}
+
 // Rejects input that would make yaml-cpp recurse or allocate without bound, then parses one document.
 Result<YAML::Node> parse_document(std::string_view text, const std::string& source, const std::string& kind) {
   HEDDLE_RETURN_IF_ERROR(prescan(text, source, kind));
@@ -88,7 +95,10 @@ Result<YAML::Node> parse_document(std::string_view text, const std::string& sour
     }
     return YAML::Load(std::string(text));
   } catch (const YAML::Exception& e) {
-    const std::string what = e.msg == "bad file" ? "nested too deeply" : e.msg;
+    const std::string what = is_indented_by_tab(text, e.mark.line)
+                                 ? "the line is indented by a tab; use spaces"
+                             : e.msg == "bad file" ? "nested too deeply"
+                                                   : e.msg;
     return at_line(source, e.mark.line + 1,
                    fmt::format("not valid YAML at column {}: {}", e.mark.column + 1, what));
   } catch (const std::exception& e) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -11,6 +12,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/terminal.h"
+#include "heddle/base/units.h"
 #include "heddle/command/command.h"
 #include "heddle/runtime/transport.h"
 #include "help_text.h"
@@ -142,6 +144,23 @@ struct CommonFlags {
   }
 };
 
+// The program's arguments. A flag whose value may be left out (Command::seconds_if_given) gets the usual one if no time
+// follows: the parser would take the verb's argument for it.
+std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> args(argv + 1, argv + argc);
+  const CLI::App* where = &app;
+  for (size_t i = 0; i + 1 < args.size(); ++i) {
+    const auto parts =
+        where->get_subcommands([&](const CLI::App* part) { return part->get_name() == args[i]; });
+    if (!parts.empty()) where = parts.front();
+    const auto* option = where->get_option_no_throw(args[i]);
+    const bool may_be_alone =
+        option != nullptr && option->get_expected_min() == 0 && option->get_expected_max() == 1;
+    if (may_be_alone && !parse_seconds(args[i + 1])) args[i] += "=" + option->get_default_str();
+  }
+  return args;
+}
+
 int run(const Program& program, int argc, char** argv) {
   // Nothing is cut where a program or a file reads the tables.
   set_table_width(terminal_width(STDOUT_FILENO));
@@ -165,7 +184,9 @@ int run(const Program& program, int argc, char** argv) {
     for (auto* part : sub->get_subcommands({})) common.declare(*part);
   }
   try {
-    app.parse(argc, argv);
+    auto args = arguments_of(app, argc, argv);
+    std::ranges::reverse(args);  // as the parser takes them
+    app.parse(std::move(args));
   } catch (const CLI::CallForHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForAllHelp& e) {

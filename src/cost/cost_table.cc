@@ -66,6 +66,11 @@ void CostTable::set_stage_model(DeviceId device, const StageModel& model) {
   stage_models_[device.index()] = model;
 }
 
+void CostTable::set_core_taken(DeviceId device, double factor) {
+  if (core_taken_.empty()) core_taken_.assign(num_devices_, 0);
+  core_taken_[device.index()] = factor;
+}
+
 StageItem CostTable::stage_item(std::span<const OpId> ops, DeviceId device, double item_us) const {
   if (utilization_.empty()) return {item_us, item_us};
   if (ops.size() == 1) return {item_us, item_us * utilization(ops[0], device)};

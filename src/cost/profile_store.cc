@@ -152,6 +152,8 @@ bool worth_repeating(const ProfileRecord& record, int64_t now) {
 
 std::string host_access_target(const std::string& target) { return target + ", parameters in place"; }
 
+std::string core_taken_target(const std::string& target) { return target + ", a core taken"; }
+
 std::string ProfileStore::default_path() {
   const auto env = [](const char* name) {
     const char* value =

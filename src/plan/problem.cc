@@ -90,6 +90,16 @@ Status validate_segment_costs(const Problem& p) {
   return {};
 }
 
+Status validate_core_taken(const Problem& p) {
+  for (size_t d = 0; d < p.cluster->num_devices() && p.costs->has_core_taken(); ++d) {
+    const double factor = p.costs->core_taken(DeviceId(d));
+    if (factor != 0 && !(std::isfinite(factor) && factor >= 1))
+      return invalid_input(device_text(*p.cluster, d) + " is " + std::to_string(factor) +
+                           " times as slow without one of its cores; expected at least 1");
+  }
+  return {};
+}
+
 Status validate_stage_models(const Problem& p) {
   for (size_t d = 0; d < p.cluster->num_devices() && p.costs->has_stage_models(); ++d) {
     const StageModel m = p.costs->stage_model(DeviceId(d));
@@ -329,7 +339,7 @@ double host_access_us(const Problem& problem, OpId op, DeviceId device) {
 Status validate(const Problem& problem) {
   for (const auto part :
        {validate_sizes, validate_devices, validate_op_costs, validate_segment_costs, validate_stage_models,
-        validate_host_access, validate_cold_start, validate_transfers, validate_rules}) {
+        validate_core_taken, validate_host_access, validate_cold_start, validate_transfers, validate_rules}) {
     HEDDLE_RETURN_IF_ERROR(part(problem));
   }
   return {};

@@ -51,6 +51,7 @@ class ProblemEditor {
           table->set_host_access(op, to, old.host_access_us(op, from) / factor(from));
       }
       if (old.has_stage_models()) table->set_stage_model(to, old.stage_model(from));
+      if (old.has_core_taken()) table->set_core_taken(to, old.core_taken(from));
       for (SegmentCost segment : old.segments()) {
         if (segment.device != from) continue;
         segment.device = to;

@@ -230,7 +230,8 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro(
           "robustness", &robustness_of, nb::sig("def robustness(self) -> dict[str, float]"),
           "The objective in us on a busy machine. The named device loses part of its speed (\"cpu0 -50 %\"), "
-          "or another process takes the named core (\"core 1 taken\"). Of each kind the one that costs most.")
+          "or another process takes the named core (\"core 1 taken\"). Of each kind the one that costs most. "
+          "The slowdown without a core is measured by profile(), else by a rule.")
       .def("worst_case", &worst_case, "lost"_a,
            nb::sig("def worst_case(self, lost: float) -> tuple[str, float]"),
            "The device of the plan whose loss of that share of its speed costs most, and the objective in us "

@@ -72,14 +72,16 @@ TextTable robustness_table(const Explanation& e) {
   const bool rates = e.objective == Objective::kThroughput;
   TextTable table(
       {{"if"}, {"predicted", TextTable::Align::kRight}, {rates ? "less" : "more", TextTable::Align::kRight}});
-  const auto add = [&](const std::string& change, const SlowedPlan& slowed) {
-    const double lost = rates ? 1 - r.value_us / slowed.value_us : slowed.value_us / r.value_us - 1;
-    table.add_row({change, value_text(e, slowed.value_us), percent(lost)});
+  const auto add = [&](const std::string& change, double slowed_us) {
+    const double lost = rates ? 1 - r.value_us / slowed_us : slowed_us / r.value_us - 1;
+    table.add_row({change, value_text(e, slowed_us), percent(lost)});
   };
   for (const auto& loss : r.losses)
     add(loss.worst.what + " loses " + std::to_string(std::lround(100 * loss.share)) + " % of its speed",
-        loss.worst);
-  if (r.core) add("another process takes " + r.core->what, *r.core);
+        loss.worst.value_us);
+  if (r.core)
+    add("another process takes " + r.core->what + (r.core->measured ? " (slowdown measured)" : ""),
+        r.core->value_us);
   return table;
 }
 

@@ -46,7 +46,9 @@ Json robustness_json(const Robustness& r) {
     list.push_back(
         {{"lost_share", loss.share}, {"device", loss.worst.what}, {"value_us", loss.worst.value_us}});
   Json json = {{"slower_device", std::move(list)}};
-  if (r.core) json["core_taken"] = {{"core", r.core->what}, {"value_us", r.core->value_us}};
+  if (r.core)
+    json["core_taken"] = {
+        {"core", r.core->what}, {"value_us", r.core->value_us}, {"measured", r.core->measured}};
   return json;
 }
 

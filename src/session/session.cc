@@ -134,6 +134,22 @@ std::vector<OpId> all_units(const Problem& problem) {
   return units;
 }
 
+// The slowdown of devices whose whole model was also measured with one of their cores taken. O(devices x log store).
+void put_core_taken(const Session& session, const Problem& problem, CostTable& costs) {
+  if (!session.store || !session.loaded.model) return;
+  const uint64_t whole = signature_of(session.loaded)(finest_ops(*problem.graph, all_units(problem)));
+  for (const DeviceId id : problem.usable_devices()) {
+    const Device& device = problem.cluster->device(id);
+    if (device.target.empty() || device.cores.empty()) continue;
+    ProfileKey key = profile_key(whole, device, problem.batch);
+    const auto alone = session.store->find(key);
+    key.target = core_taken_target(device.target);
+    const auto taken = session.store->find(key);
+    if (!alone.ok() || !taken.ok() || !*alone || !*taken || !((*alone)->median_us > 0)) continue;
+    costs.set_core_taken(id, std::max(1.0, (*taken)->median_us / (*alone)->median_us));
+  }
+}
+
 int batch_of(const LoadedModel& loaded) {
   return loaded.model ? static_cast<int>(loaded.model->options().batch.value_or(1)) : 1;
 }
@@ -181,6 +197,7 @@ Result<Problem> make_problem(const Session& session, const std::shared_ptr<const
     HEDDLE_RETURN_IF_ERROR(
         forbid_refused(*session.loaded.model, *problem.graph, *cluster, problem.usable_devices(), costs));
   if (settings.host_access) put_host_access(session, problem, costs);
+  put_core_taken(session, problem, costs);
   problem.costs = std::make_shared<const CostTable>(std::move(costs));
   if (settings.simulation)
     return invalid_input(
@@ -241,8 +258,9 @@ Status measure_units(Session& session, const Control& control) {
   }
   auto& sum = session.profiled;
   HEDDLE_ASSIGN_OR_RETURN(sum, measure_segments(session, wanted, kUnitSeconds, "measuring units", control));
-  HEDDLE_ASSIGN_OR_RETURN(const auto more, measure_segments(session, whole, kSegmentSeconds,
-                                                            "measuring the whole model", control));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto more, measure_segments(session, whole, kSegmentSeconds, "measuring the whole model", control,
+                                        {.core_taken = true}));
   sum.requested += more.requested;
   sum.present += more.present;
   sum.measured += more.measured;
@@ -379,14 +397,15 @@ Result<ProfileSummary> profile_segments(const Session& session, const std::vecto
 }
 
 Result<ProfileSummary> measure_segments(Session& session, const std::vector<ProfileRequest>& wanted,
-                                        double min_s, const std::string& what, const Control& control) {
+                                        double min_s, const std::string& what, const Control& control,
+                                        const MeasureConditions& conditions) {
   if (!session.may_measure) return ProfileSummary{};
   const auto& graph = *session.problem.graph;
   HEDDLE_ASSIGN_OR_RETURN(
       const ProfileSummary summary,
-      profile_segments(session, wanted,
-                       {.min_s = min_s, .batch = session.problem.batch, .conditions = {}, .what = what},
-                       control));
+      profile_segments(
+          session, wanted,
+          {.min_s = min_s, .batch = session.problem.batch, .conditions = conditions, .what = what}, control));
   log_debug([&] {
     return fmt::format("{}: {} wanted, {} known, {} measured, {} failed", what, summary.requested,
                        summary.present, summary.measured, summary.failed);
@@ -402,6 +421,7 @@ Result<ProfileSummary> measure_segments(Session& session, const std::vector<Prof
     const Cost cost{found->median_us, Origin::kMeasured, found->rel_spread};
     costs->set_ops(w.ops, w.device, cost);
   }
+  if (conditions.core_taken) put_core_taken(session, session.problem, *costs);
   session.problem.costs = costs;
   return summary;
 }

@@ -168,12 +168,13 @@ class ListedCalls final : public FileCalls {
   int sync(int) override { return call("sync", 0); }
   int close(int) override { return call("close", 0); }
   int rename(const std::string&, const std::string&) override { return call("rename", 0); }
+  int link(const std::string&, const std::string&) override { return call("link", 0); }
   int remove(const std::string&) override { return call("remove", 0); }
   int make_folder(const std::string&) override { return call("make_folder", 0); }
   int check_folder(const std::string&) override { return call("check_folder", 0); }
   int sync_folder(const std::string& path) override { return call("sync_folder " + path, 0); }
-  int lock(const std::string&) override { return call("lock", 7); }
   Result<std::string> read(const std::string&, int64_t) override { return std::string(); }
+  Result<std::vector<std::string>> list(const std::string&) override { return std::vector<std::string>(); }
   std::string calls;
 
  private:
@@ -199,6 +200,20 @@ TEST(ReplacedFiles, ReportWhicheverCallFails) {
     EXPECT_EQ(calls.calls.ends_with("remove"), fails != "create" && fails != "sync_folder") << calls.calls;
     EXPECT_EQ(calls.calls.find("sync_folder") != std::string::npos, fails == "sync_folder") << calls.calls;
   }
+}
+
+TEST(NewFiles, AreOnTheDiskBeforeTheyAreThere) {
+  ListedCalls calls("nothing");
+  EXPECT_TRUE(put_file(calls, "d/f", "content").value());
+  EXPECT_EQ(calls.calls, "create, write, sync, close, link, remove, sync_folder d");
+}
+
+TEST_F(Files, ANameThatIsTakenStaysAsItIs) {
+  EXPECT_TRUE(put_file(system_files(), path("f"), "first").value());
+  std::ofstream(path("f.0.tmp")) << "of a crash";
+  EXPECT_FALSE(put_file(system_files(), path("f"), "second").value());
+  EXPECT_EQ(*read_file(path("f")), "first");
+  EXPECT_EQ(names(), (std::set<std::string>{"f", "f.0.tmp"}));
 }
 
 TEST(Folders, OfPaths) {

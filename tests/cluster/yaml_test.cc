@@ -179,7 +179,9 @@ TEST(ClusterYaml, FilesThatAreNoClusterSaySo) {
             "c.yaml:2: a second document begins here; expected one cluster per file");
   EXPECT_EQ(error_of("name: [a"), "c.yaml:1: not valid YAML at column 1: end of sequence flow not found");
   EXPECT_EQ(error_of("name: a\n\tb"),
-            "c.yaml:2: not valid YAML at column 1: illegal tab when looking for indentation");
+            "c.yaml:2: not valid YAML at column 1: the line is indented by a tab; use spaces");
+  EXPECT_TRUE(error_of("name: a\nhosts:\n  - name: h\n\tmemory: 1GiB\n")
+                  .ends_with("the line is indented by a tab; use spaces"));
   EXPECT_EQ(error_of(std::string("name: a\n\0b", 10)),
             "c.yaml:2: there is a zero byte; expected a text file");
   EXPECT_EQ(error_of(""), "c.yaml:1: the file is empty; expected a cluster");

@@ -35,6 +35,9 @@ std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint6
                                             const std::map<TensorId, ov::Tensor>& inputs, std::string* error,
                                             const std::vector<OpId>& but = {});
 
+// From 2 to 8: how many parts a model is cut into, so that seeds which follow each other have all of them.
+constexpr int parts_by(uint64_t seed) { return 2 + static_cast<int>(seed % 7); }
+
 // Loads the case's model. If the error advises --value, the corpus's own inputs give the values.
 Result<std::shared_ptr<const Model>> load_case(const CorpusCase& c);
 // Inputs of the first data set by tensor id; nothing when a file is missing or of another type.

@@ -62,7 +62,7 @@ std::string differences(const CorpusCase& c, const Model& model, const Values& r
 }
 
 // The model gives the corpus's outputs, whole and in random convex parts. True if it was compared.
-bool check_outputs(const CorpusCase& c, const Model& model) {
+bool check_outputs(const CorpusCase& c, const Model& model, uint64_t seed) {
   const auto inputs = case_inputs(c, model);
   if (!inputs) return false;
   try {
@@ -71,14 +71,13 @@ bool check_outputs(const CorpusCase& c, const Model& model) {
     if (!differences(c, model, whole, &again).empty() || c.name.starts_with("test_training_dropout"))
       return false;  // random numbers
     EXPECT_EQ(differences(c, model, whole, nullptr), "") << c.name;
-    for (const int parts : {2, 4}) {
-      if (model.graph()->num_ops() < 2) continue;
-      std::string error;
-      const auto results = run_in_parts(model, parts, static_cast<uint64_t>(parts), *inputs, &error);
-      EXPECT_EQ(error, "") << c.name;
-      if (error.empty()) {
-        EXPECT_EQ(differences(c, model, results, nullptr), "") << c.name << " in parts";
-      }
+    if (model.graph()->num_ops() < 2) return true;
+    const int parts = parts_by(seed);
+    std::string error;
+    const auto results = run_in_parts(model, parts, seed, *inputs, &error);
+    EXPECT_EQ(error, "") << c.name << " in " << parts << " parts";
+    if (error.empty()) {
+      EXPECT_EQ(differences(c, model, results, nullptr), "") << c.name << " in " << parts << " parts";
     }
   } catch (const std::exception& e) {
     ADD_FAILURE() << c.name << ": " << e.what();
@@ -117,13 +116,13 @@ TEST_P(CorpusShard, EachModelLoadsOrIsRefusedWithPlaceAndReason) {
       check_graph(**model, c.name);
       if (has_determined_values(**model)) {
         ++determined;
-        compared_values += check_outputs(c, **model) ? 1 : 0;
+        compared_values += check_outputs(c, **model, i) ? 1 : 0;
       } else {
         with_values += (*model)->options().values.empty() ? 0 : 1;
       }
       if (has_regions(*(*model)->graph())) {
         ++regions;
-        compared += check_outputs(c, **model) ? 1 : 0;
+        compared += check_outputs(c, **model, i) ? 1 : 0;
       }
       EXPECT_EQ(expected, golden.end()) << c.name << " loads, but refused.tsv lists it";
       continue;

@@ -154,6 +154,20 @@ TEST(Goodput, IsThatOfTheQueueWithImpatience) {
   EXPECT_GE(found->attainment, .99);
 }
 
+// 10,000 requests that take 1 us each are all answered within a second, however fast they come.
+TEST(Goodput, IsNoMoreThanTheDevicesSustain) {
+  GoodputOptions o;
+  o.requests = 10000;
+  const auto alone =
+      goodput(small_deployment(1000 * kMs, {{{2, {1000, 1500}, {}}}}), std::vector<double>{10}, o);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_NEAR(alone->per_s, 2 * 2 / 1.5e-6 / .99, 1);
+  const auto shared =
+      goodput(two_models(100000 * kMs, 100000 * kMs, 2, true), std::vector<double>{10, 10}, o);
+  ASSERT_TRUE(shared.ok());
+  EXPECT_NEAR(shared->per_s, 2 / .01 / .99, 1e-3);
+}
+
 TEST(Goodput, SeesThatSharingHelps) {
   const std::vector<double> rates = {50, 50};
   const auto apart = goodput(two_models(30 * kMs, 30 * kMs, 1, false), rates, {});

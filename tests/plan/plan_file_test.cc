@@ -27,6 +27,9 @@ PlanFile random_file(Random& random, Objective objective) {
     file.plan = std::move(*plan);
     break;
   }
+  const auto costs = std::make_shared<CostTable>(*file.problem.costs);
+  costs->set_core_taken(DeviceId(0), random.uniform(1, 4));
+  file.problem.costs = costs;
   file.problem.model =
       ModelReference{"models/net.onnx", 0xfedcba9876543210ULL, {{"x", {1, 3, 8, 8}}}, 4, 1 << 20};
   file.predicted = *evaluate(file.problem, file.plan);
@@ -134,6 +137,8 @@ TEST(PlanFile, KeepsEveryNumberToTheLastBitAndVerifiesAfterReading) {
       }
     }
     EXPECT_EQ(back->problem.costs->segments().size(), file.problem.costs->segments().size());
+    for (size_t d = 0; d < file.problem.cluster->num_devices(); ++d)
+      EXPECT_EQ(back->problem.costs->core_taken(DeviceId(d)), file.problem.costs->core_taken(DeviceId(d)));
     const CheckReport report = check(back->problem, back->plan, back->predicted, back->bound.us);
     EXPECT_TRUE(report.ok()) << report.findings[0].message;
     EXPECT_EQ(plan_to_json(*back).dump(), plan_to_json(file).dump());
@@ -192,6 +197,8 @@ TEST(PlanFile, RefusesWhatIsNoPlanAndNamesThePlace) {
   EXPECT_TRUE(has(message([](Json& j) { j["problem"]["costs"]["us"].erase(0); }), "$.problem.costs.us"));
   EXPECT_TRUE(
       has(message([](Json& j) { j["problem"]["costs"]["us"][0][0] = -4; }), "$.problem.costs.us[0][0]"));
+  EXPECT_TRUE(has(message([](Json& j) { j["problem"]["costs"]["core_taken"][0] = 0.5; }),
+                  "$.problem.costs.core_taken[0]"));
   EXPECT_TRUE(has(message([](Json& j) { j["problem"]["model"]["file_hash"] = "zz"; }), "file_hash"));
   EXPECT_TRUE(has(message([](Json& j) { j["plan"]["lane_shares"] = Json::array(); }), "lane"));
 }

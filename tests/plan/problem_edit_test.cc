@@ -29,12 +29,14 @@ TEST(ProblemEdit, KnownSegmentsAndUsableDevicesAreKept) {
                            {{4, 6, 6}, {8, 10, 10}});
   auto costs = std::make_shared<CostTable>(*p.costs);
   costs->set_segment({{OpId(0), OpId(1)}, DeviceId(2), {.us = 12, .origin = Origin::kMeasured}});
+  costs->set_core_taken(DeviceId(2), 1.5);
   p.costs = costs;
   p.devices = {DeviceId(1), DeviceId(2)};
   const Problem less = made(edit_problem(p, {.cluster = {.remove = "g1"}}));
   EXPECT_EQ(less.devices, (std::vector<DeviceId>{DeviceId(1)}));
   const OpId both[] = {OpId(0), OpId(1)};
   EXPECT_EQ(less.costs->segment(both, DeviceId(1)).us, 12);
+  EXPECT_EQ(less.costs->core_taken(DeviceId(1)), 1.5);
 }
 
 TEST(ProblemEdit, GivenTransferTimesFollowTheDevices) {

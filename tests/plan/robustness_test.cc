@@ -46,6 +46,29 @@ TEST(Robustness, ACoreIsTakenFromAllDevicesThatHaveIt) {
   EXPECT_DOUBLE_EQ(r.core->value_us - r.value_us, 40 + 10);  // both take twice as long
 }
 
+TEST(Robustness, AMeasuredSlowdownReplacesTheRule) {
+  const auto graph = make_graph({{"a", {}, 8, {}, true}, {"b", {}, 8, {}, true}});
+  auto problem = make_problem(graph, make_cpu_cluster({{0}, {1, 2}}), {{30, 1}, {1, 60}});
+  const Plan plan = planned(problem, {DeviceId(0), DeviceId(1)});
+  const auto by_rule = robustness(problem, plan).value();
+  EXPECT_FALSE(by_rule.core->measured);
+  EXPECT_DOUBLE_EQ(by_rule.core->value_us, 120);
+  const auto costs = std::make_shared<CostTable>(*problem.costs);
+  costs->set_core_taken(DeviceId(1), 3);
+  problem.costs = costs;
+  const auto r = robustness(problem, plan).value();
+  EXPECT_TRUE(r.core->measured);
+  EXPECT_EQ(r.core->what, "core 1");
+  EXPECT_DOUBLE_EQ(r.core->value_us, 180);
+  EXPECT_DOUBLE_EQ(r.losses[2].worst.value_us, 120);  // a slower device is none with fewer cores
+  // c0 has a figure by the rule: without its core it takes longest.
+  costs->set_core_taken(DeviceId(1), 1);
+  EXPECT_DOUBLE_EQ(robustness(problem, plan).value().core->value_us, 60);
+  costs->scale(DeviceId(0), 3);
+  EXPECT_EQ(robustness(problem, plan).value().core->what, "core 0");
+  EXPECT_FALSE(robustness(problem, plan).value().core->measured);
+}
+
 TEST(Robustness, PlansOnGpusHaveNoCores) {
   const auto graph = make_graph({{"a", {}, 8, {}, true}});
   const auto problem = make_problem(graph, test::make_gpu_cluster(2), {{10, 20}});

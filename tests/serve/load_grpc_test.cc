@@ -233,6 +233,8 @@ TEST(LoadByGrpc, IsAFlagOfTheProgram) {
   ASSERT_TRUE(report.ok()) << text;
   EXPECT_GT((*report)["statuses"]["200"], 0) << text;
   EXPECT_EQ((*report)["mismatched"], 0);
+  Process stateless({HEDDLE_PROGRAM, "loadtest", url, "--rate", "20", "--sessions", "3", "--quiet"});
+  EXPECT_EQ(stateless.wait(), 2);
   Process status({HEDDLE_PROGRAM, "server", "status", url});
   EXPECT_NE(status.wait(), 0);
 }

@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <thread>
 
 #include "data_plane_support.h"
+#include "heddle/serve/http_rate.h"
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/rest_api.h"
+#include "heddle/serve/status_tables.h"
 #include "load_support.h"
 #include "protocol/infer_json.h"
 #include "serve_support.h"
@@ -25,6 +29,12 @@ const std::vector<ModelUnderLoad> kModels = {
      .planned_rate_per_s = 100,
      .bodies = {{.inputs_json = "\"inputs\":[]}", .tensors = "", .grpc_message = ""}},
      .turns = {}}};
+
+std::vector<ModelUnderLoad> stateful_models() {
+  auto models = kModels;
+  models.front().keeps_state = true;
+  return models;
+}
 
 // A server whose answers the test chooses.
 class Stub {
@@ -148,6 +158,104 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
   EXPECT_FALSE(run_load(nobody, kModels, std::vector<Arrival>{{5, 0}, {1, 0}}, {}).ok());
   EXPECT_FALSE(run_load(nobody, kModels, std::vector<Arrival>{{5, 1}}, {}).ok());
   EXPECT_EQ(load_models(nobody, {}, {.payload_bytes = 0, .shapes = {}, .seed = 1}).error().code(), Code::kIo);
+}
+
+// What a server sees of a session: each request, and how it was answered.
+struct SeenStep {
+  bool start = false, end = false;
+  int status = 0;
+};
+
+TEST(Load, RequestsOfASessionAreSentOneAfterTheOther) {
+  std::mutex mutex;
+  std::map<std::string, std::vector<SeenStep>> sessions;
+  std::map<std::string, int> under_way;
+  std::vector<std::thread> threads;
+  int n = 0;
+  {
+    const Stub stub([&](const HttpHead&, const HttpBody& body, const HttpReply& reply) {
+      const auto parameters = (*parse_json(body.text()))["parameters"];
+      const std::string id = parameters["sequence_id"];
+      const std::lock_guard lock(mutex);
+      const int status = n % 7 == 3 ? 504 : n % 11 == 5 ? 404 : 200;
+      ++n;
+      sessions[id].push_back({parameters["sequence_start"], parameters["sequence_end"], status});
+      EXPECT_EQ(++under_way[id], 1) << id;
+      threads.emplace_back([&mutex, &under_way, id, status, body, reply] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        const std::lock_guard answering(mutex);
+        --under_way[id];
+        reply.send(status == 200 ? answer_to(body) : http_error(status, "no"));
+      });
+    });
+    LoadOptions options;
+    options.sessions = 4;
+    options.session_requests = 5;
+    const auto result = run_load(stub.target, stateful_models(), steady(120, kOneMs / 4), options);
+    for (auto& t : threads) t.join();
+    ASSERT_TRUE(result.ok()) << result.error().to_string();
+    EXPECT_EQ(result->counted.total.arrivals, 120U);
+    EXPECT_EQ(result->statuses.at(200) + result->statuses.at(404) + result->statuses.at(504), 120U);
+    uint64_t begun = 0;
+    ASSERT_EQ(sessions.size(), 4U);
+    for (const auto& [id, steps] : sessions) {
+      ASSERT_EQ(steps.size(), 30U) << id;
+      bool open = false;
+      int length = 0;
+      for (size_t i = 0; i < steps.size(); ++i) {
+        const auto& s = steps[i];
+        EXPECT_EQ(s.start, !open) << id << ", " << i;
+        length = s.start ? 1 : length + 1;
+        EXPECT_EQ(s.end, length == 5 || i == 29) << id << ", " << i;
+        begun += s.start && s.status == 200;
+        // A request that fails leaves a session as it was, which is unknown only of its last one.
+        open = !s.end && s.status != 404 && (open || s.status == 200);
+      }
+    }
+    EXPECT_EQ(result->sessions, begun);
+    EXPECT_EQ(to_json(*result)["sessions"], begun);
+  }
+  LoadOptions with_standby;
+  with_standby.standbys = {LoadTarget()};
+  EXPECT_THAT(run_load({}, stateful_models(), steady(1, kOneMs), with_standby).error().message(),
+              testing::HasSubstr("model 'm' keeps state, which standbys do not have"));
+}
+
+// The one connection is taken, so those behind it in the session are lost with it.
+TEST(Load, ASessionThatHangsLosesWhatIsDueInIt) {
+  std::vector<HttpReply> kept;
+  LoadOptions options;
+  options.timeout_s = .3;
+  options.sessions = 1;
+  const Stub stub([&](const HttpHead&, const HttpBody&, const HttpReply& reply) { kept.push_back(reply); });
+  const auto result = run_load(stub.target, stateful_models(), steady(20, kOneMs), options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->counted.total.failed, 20U);
+  EXPECT_EQ(result->sessions, 0U);
+  kept.clear();
+}
+
+TEST(HttpRate, LimitsWhatIsPlannedForDevicesThatAreFaster) {
+  auto d = small_deployment(500 * kOneMs, {{{1, {kOneMs}, {}}}});
+  for (const double rate : {2000.0, 50e6}) {
+    d.models[0].rate_per_s = rate;
+    auto generation = payload_generation(d);
+    ASSERT_TRUE(generation);
+    InferService service;
+    service.serve(std::move(generation));
+    ASSERT_TRUE(limit_to_http_rate(service, {}).ok());
+    const bool limited = rate > 2000;
+    EXPECT_EQ(service.planned_rate("m") < rate, limited);
+    EXPECT_GT(service.planned_rate("m"), 0);
+    const auto status = service.status();
+    EXPECT_DOUBLE_EQ(status["models"][0]["rate_per_s"], service.planned_rate("m"));
+    EXPECT_EQ(status.contains("http_per_s"), limited);
+    if (limited) {
+      EXPECT_EQ(status["devices_per_s"], rate);
+      EXPECT_THAT(pools_table(status), testing::HasSubstr("planned is what HTTP carries here"));
+    }
+    service.stop(1);
+  }
 }
 
 // Server and client count the same, through all layers.

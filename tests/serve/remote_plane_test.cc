@@ -36,6 +36,15 @@ class FakeDevices final : public RemoteDevices {
     changed_.notify_all();
   }
 
+  void release(uint64_t batch, uint32_t device) override {
+    const std::lock_guard lock(mutex_);
+    released_.emplace_back(batch, device);
+  }
+  std::vector<std::pair<uint64_t, uint32_t>> released() {
+    const std::lock_guard lock(mutex_);
+    return released_;
+  }
+
   // The next step that the plane begins; attempt 0 where none comes.
   RemoteTask next() {
     std::unique_lock lock(mutex_);
@@ -70,6 +79,7 @@ class FakeDevices final : public RemoteDevices {
   std::vector<char> there_;
   RemoteListener* listener_ = nullptr;
   std::deque<RemoteTask> tasks_;
+  std::vector<std::pair<uint64_t, uint32_t>> released_;
   std::atomic<uint64_t> attempts_{0};
 };
 
@@ -118,9 +128,31 @@ TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
   EXPECT_EQ(back.device, way.device);
   EXPECT_TRUE(back.payloads.empty());
   EXPECT_GT(back.attempt, way.attempt);
+  EXPECT_THAT(s.fake->released(), testing::IsEmpty());
   s.fake->answer(back);
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
   EXPECT_EQ(row.outcome, Outcome::kInTime);
+  EXPECT_THAT(s.fake->released(), testing::ElementsAre(testing::Pair(front.batch, front.device)));
+}
+
+TEST(RemotePlane, MapsOfBatchesThatDoNotGoOnAreReleased) {
+  Scene s(small_deployment(60'000 * kStepMs, {{{2, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}));
+  auto& row = s.add(60'000 * kStepMs);
+  const auto front = s.fake->next();
+  s.fake->answer(front);
+  ASSERT_TRUE(s.fake->next().transfer);
+  s.fake->listener()->remote_lost(front.device);
+  const auto again = s.fake->next();
+  EXPECT_NE(again.device, front.device);
+  const auto first = testing::Pair(front.batch, front.device);
+  EXPECT_TRUE(eventually([&] { return !s.fake->released().empty(); }));
+  EXPECT_THAT(s.fake->released(), testing::ElementsAre(first));
+  s.fake->answer(again);
+  ASSERT_TRUE(s.fake->next().transfer);
+  s.fake->listener()->remote_lost(again.device);
+  ASSERT_TRUE(eventually([&] { return row.times == 1; })) << "no device is left";
+  EXPECT_TRUE(eventually([&] { return s.fake->released().size() == 2; }));
+  EXPECT_THAT(s.fake->released(), testing::ElementsAre(first, testing::Pair(again.batch, again.device)));
 }
 
 TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {

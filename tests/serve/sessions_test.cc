@@ -7,6 +7,8 @@
 #include <cstring>
 #include <future>
 
+#include "heddle/serve/grpc_server.h"
+#include "heddle/serve/load.h"
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/rest_api.h"
 #include "onnx_writer.h"
@@ -359,6 +361,37 @@ TEST_F(SessionsOfAModel, AVariableOfAFileIsStateByItself) {
   for (int i = 1; i <= 3; ++i)
     EXPECT_THAT(values_of(send("7", i == 1, i == 3, {1, 2}, {"y"}).get()),
                 ElementsAre(3 + static_cast<float>(i), 3 + 2 * static_cast<float>(i)));
+}
+
+// What `heddle loadtest` sends, by either protocol: 8 sessions at once of 5 requests each.
+TEST_F(SessionsOfAModel, ALoadHasSessionsByItself) {
+  start({}, {folder_.write("plain.onnx", stateless_model())});
+  auto grpc = GrpcServer::start({}, service_);
+  ASSERT_TRUE(grpc.ok());
+  for (const bool by_grpc : {false, true}) {
+    LoadTarget target;
+    target.grpc = by_grpc;
+    target.port = by_grpc ? (*grpc)->port() : server_->port();
+    const auto models = load_models(target, {}, {.payload_bytes = 0, .shapes = {}, .seed = 1});
+    ASSERT_TRUE(models.ok()) << models.error().to_string();
+    ASSERT_EQ(models->size(), 2U);
+    EXPECT_TRUE((*models)[0].keeps_state);
+    EXPECT_FALSE((*models)[1].keeps_state);
+    std::vector<Arrival> arrivals;
+    for (uint32_t i = 0; i < 400; ++i) arrivals.push_back({i * 1'000'000, i % 2});
+    LoadOptions options;
+    options.sessions = 8;
+    options.session_requests = 5;
+    const auto result = run_load(target, *models, arrivals, options);
+    ASSERT_TRUE(result.ok()) << result.error().to_string();
+    EXPECT_EQ(result->statuses.at(200), 400U) << load_text(*result, 1);
+    EXPECT_EQ(result->sessions, 40U);
+    EXPECT_THAT(load_text(*result, 1), HasSubstr("40 sessions begun, of models with state\n"));
+    EXPECT_EQ(counters().begun, by_grpc ? 80U : 40U);
+    EXPECT_EQ(counters().ended, by_grpc ? 80U : 40U);
+    EXPECT_EQ(counters().open, 0U);
+  }
+  (*grpc)->stop(1);
 }
 
 TEST_F(SessionsOfAModel, StatesMustBeAnInputAndAnOutputOfOneKind) {

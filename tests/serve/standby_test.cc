@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -190,9 +191,22 @@ TEST(SharedStores, AFolderComparesAndSets) {
   const auto revision = other->get("k").value().revision;
   EXPECT_GT(revision, 1U);
   // A file that a server has left which died while it wrote is in nobody's way.
-  std::ofstream(folder.file("state/k.tmp")) << "half a val";
+  std::ofstream(folder.file("state/k." + std::to_string(revision + 1) + ".0.tmp")) << "half a val";
   EXPECT_EQ(other->set("k", "whole", revision).value(), revision + 1);
   EXPECT_EQ(other->get("k").value().value, "whole");
+  for (uint64_t r = revision + 1; r < revision + 20; ++r)
+    EXPECT_EQ(other->set("k", "whole", r).value(), r + 1);
+  const std::filesystem::directory_iterator left(folder.file("state"));
+  EXPECT_EQ(std::distance(begin(left), end(left)), 8) << "older files are removed";
+}
+
+TEST(SharedStores, AFolderOfEarlierServersIsTakenOver) {
+  const ServeFolder folder;
+  const auto store = folder_store(folder.file("state")).value();
+  std::ofstream(folder.file("state/k")) << "17\nearlier";
+  EXPECT_EQ(store->get("k").value().value, "earlier");
+  EXPECT_EQ(store->set("k", "now", 17).value(), 18U);
+  EXPECT_EQ(store->get("k").value().value, "now");
 }
 
 TEST(SharedStores, NatsComparesAndSets) {
@@ -213,9 +227,9 @@ TEST(SharedStores, BadPlacesAreNamed) {
   EXPECT_THAT(open_shared_store(folder.file("file"), "").error().to_string(), HasSubstr("expected a folder"));
   EXPECT_FALSE(open_shared_store(folder.file("a/b/c"), "").ok());
   const auto store = folder_store(folder.file("state")).value();
-  std::ofstream(folder.file("state/k")) << "what is this?";
-  EXPECT_THAT(store->get("k").error().to_string(), HasSubstr("state/k"));
-  EXPECT_FALSE(store->set("k", "v", 0).ok());
+  std::ofstream(folder.file("state/k.3")) << "what is this?";
+  EXPECT_THAT(store->get("k").error().to_string(), HasSubstr("state/k.3"));
+  EXPECT_FALSE(store->set("k", "v", 0).value().has_value()) << "revision 3 is there";
 }
 
 TEST(ServerStates, AStateIsOfOneFleetFileAndOfOneLeader) {

@@ -50,6 +50,14 @@ TEST_F(StatusWatch, PrintsABlockEachIntervalUntilItIsInterrupted) {
   EXPECT_EQ(watching.wait(), 0);
 }
 
+TEST_F(StatusWatch, TheServerMayFollowTheFlag) {
+  Process watching({HEDDLE_PROGRAM, "server", "status", "--watch",
+                    "http://127.0.0.1:" + std::to_string(served_.port()), "--json"});
+  const auto json = parse_json(watching.line());
+  ASSERT_TRUE(json.ok()) << json.error().to_string();
+  EXPECT_EQ((*json)["fleet"], "two-parts");
+}
+
 TEST_F(StatusWatch, GivesALineOfJsonEachInterval) {
   Process watching(watch({"--json"}));
   for (int i = 0; i < 3; ++i) {

@@ -3,16 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <future>
-#include <numeric>
 
-#include "heddle/serve/local_server.h"
-#include "heddle/serve/rest_api.h"
 #include "machine/bucket_choice.h"
-#include "model_files.h"
-#include "onnx_writer.h"
 #include "protocol/request_sizes.h"
-#include "serve_support.h"
+#include "varying_support.h"
 
 namespace heddle {
 namespace {
@@ -21,20 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 namespace ow = onnx_writer;
 
-// y = relu(x + w) by column: columns do not depend on each other.
-std::string column_model() {
-  return ow::model({{ow::node("Add", {"x", "w"}, {"a"}, "add"), ow::node("Relu", {"a"}, {"y"}, "relu")},
-                    {ow::value("x", {-1, 3, -1})},
-                    {ow::value("y", {-1, 3, -1})},
-                    {ow::float_tensor("w", {3, 1}, {1, 2, 3})}});
-}
-// Softmax over the columns, so that padding takes a part of the sum.
-std::string softmax_model() {
-  return ow::model({{ow::node("Softmax", {"x"}, {"y"}, "softmax", {ow::attribute_int("axis", 2)})},
-                    {ow::value("x", {-1, 3, -1})},
-                    {ow::value("y", {-1, 3, -1})},
-                    {}});
-}
 // The mean of the values that the mask lets through.
 std::string masked_model() {
   return ow::model({{ow::node("Mul", {"x", "mask"}, {"m"}, "through"),
@@ -46,110 +26,13 @@ std::string masked_model() {
                     {ow::int_tensor("axes", {1}, {1})}});
 }
 
-struct Input {
-  std::string name;
-  Shape shape;
-  std::vector<float> values;
-};
-
-std::vector<float> numbers(const Shape& shape, float from) {
-  std::vector<float> values(
-      static_cast<size_t>(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<float>((i * 7) % 11) - 5;
-  return values;
-}
-
-class Varying : public testing::Test {
- protected:
-  void start(const std::string& model, VaryingSettings varying, int max_batch = 1) {
-    ASSERT_EQ(try_start(model, std::move(varying), max_batch), "");
-    auto server = start_rest(service_);
-    ASSERT_TRUE(server.ok());
-    server_ = std::move(*server);
-  }
-  std::string try_start(const std::string& model, VaryingSettings varying, int max_batch = 1) {
-    ModelSettings settings{.slo_us = 60e6, .max_batch = max_batch};
-    settings.varying = std::move(varying);
-    auto sources = find_models(std::vector<std::string>{folder_.write("net.onnx", model)}, settings);
-    if (!sources.ok()) return sources.error().to_string();
-    LocalServerOptions options;
-    options.measure_s = .001;
-    options.variants.precisions = {"f32"};
-    auto local = LocalServer::create(service_, std::move(*sources), options);
-    if (!local.ok()) return local.error().to_string();
-    local_ = std::move(*local);
-    return "";
-  }
-  static VaryingSettings buckets(const std::vector<std::string>& texts) {
-    VaryingSettings varying;
-    auto parsed = parse_buckets(texts);
-    EXPECT_TRUE(parsed.ok()) << parsed.error().to_string();
-    varying.buckets = *parsed;
-    return varying;
-  }
-  void TearDown() override {
-    if (server_) server_->stop(5);
-    service_.stop(5);
-    local_.reset();
-  }
-  std::string note() const { return service_.models().front()->note; }
-  SmallerRuns smaller() const { return service_.models().front()->varying->smaller; }
-
-  Result<InferResponse> infer(const std::vector<Input>& inputs) {
-    InferRequest request;
-    request.model = "net";
-    for (const auto& in : inputs)
-      request.inputs.push_back({in.name, DType::kF32, in.shape,
-                                reinterpret_cast<const std::byte*>(in.values.data()),
-                                static_cast<int64_t>(in.values.size() * sizeof(float)), nullptr});
-    std::promise<Result<InferResponse>> promise;
-    auto future = promise.get_future();
-    service_.infer(std::move(request),
-                   [&promise](Result<InferResponse> answer) { promise.set_value(std::move(answer)); });
-    return future.get();
-  }
-  std::string refusal(const std::vector<Input>& inputs) {
-    const auto answer = infer(inputs);
-    EXPECT_FALSE(answer.ok());
-    if (answer.ok()) return "";
-    EXPECT_EQ(http_status(answer.error().code()), 400);
-    return answer.error().message();
-  }
-  static std::vector<float> values_of(const InferTensor& t) {
-    std::vector<float> values(static_cast<size_t>(t.bytes) / sizeof(float));
-    std::memcpy(values.data(), t.data, static_cast<size_t>(t.bytes));
-    return values;
-  }
-  Json get(const std::string& path) {
-    const auto parsed = parse_json(RawClient(server_->port()).ask("GET", path).body);
-    EXPECT_TRUE(parsed.ok());
-    return parsed.ok() ? *parsed : Json();
-  }
-
-  // The softmax of each row of `width`.
-  static std::vector<float> softmax(const std::vector<float>& x, size_t width) {
-    std::vector<float> y(x.size());
-    for (size_t row = 0; row < x.size(); row += width) {
-      double sum = 0;
-      for (size_t i = 0; i < width; ++i) sum += std::exp(x[row + i]);
-      for (size_t i = 0; i < width; ++i) y[row + i] = static_cast<float>(std::exp(x[row + i]) / sum);
-    }
-    return y;
-  }
-
-  TestFolder folder_;
-  InferService service_;
-  std::unique_ptr<LocalServer> local_;
-  std::unique_ptr<HttpServer> server_;
-};
-
 TEST_F(Varying, PaddedAnswersAreThoseOfTheUnpaddedModel) {
   start(column_model(), buckets({"x=1,3,{4,8,16}"}), 4);
   ASSERT_EQ(smaller(), SmallerRuns::kPadded) << note();
   for (int64_t width = 1; width <= 16; ++width)
     for (int64_t rows : {1, 3}) {
       const Shape shape = {rows, 3, width};
-      const auto x = numbers(shape, static_cast<float>(width));
+      const auto x = some_numbers(shape, static_cast<float>(width));
       const auto answer = infer({{"x", shape, x}});
       ASSERT_TRUE(answer.ok()) << answer.error().to_string();
       ASSERT_EQ(answer->outputs.size(), 1U);
@@ -168,7 +51,7 @@ TEST_F(Varying, ClientsSeeOpenDimensionsAndThePaddingIsCounted) {
   EXPECT_EQ(metadata["outputs"][0]["shape"], Json({-1, 3, -1}));
   // 3 x 2 floats of 3 x 4, then 3 x 8 of 3 x 8: 24 + 96 bytes came, 48 + 96 ran.
   for (const int64_t width : {2, 8})
-    ASSERT_TRUE(infer({{"x", {1, 3, width}, numbers({1, 3, width}, 0)}}).ok());
+    ASSERT_TRUE(infer({{"x", {1, 3, width}, some_numbers({1, 3, width}, 0)}}).ok());
   const auto metrics = RawClient(server_->port()).ask("GET", "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("heddle_input_bytes_total{model=\"net\",kind=\"sent\"} 120\n"));
   EXPECT_THAT(metrics, HasSubstr("heddle_input_bytes_total{model=\"net\",kind=\"padding\"} 24\n"));
@@ -187,7 +70,7 @@ TEST_F(Varying, WherePaddingIsWrongRequestsRunAtTheirOwnShape) {
   EXPECT_THAT(note(), HasSubstr("padding changes outputs by at most"));
   for (int64_t width = 1; width <= 16; ++width) {
     const Shape shape = {1, 3, width};
-    const auto x = numbers(shape, 0);
+    const auto x = some_numbers(shape, 0);
     const auto answer = infer({{"x", shape, x}});
     ASSERT_TRUE(answer.ok()) << answer.error().to_string();
     EXPECT_EQ(answer->outputs[0].shape, shape);
@@ -196,12 +79,31 @@ TEST_F(Varying, WherePaddingIsWrongRequestsRunAtTheirOwnShape) {
   }
 }
 
+// The trial's integers are 0 to 3: a mask of 3 makes every output of softmax no number, padded or not.
+TEST_F(Varying, ATrialWithoutNumbersIsRepeatedWithAMaskOfZerosAndOnes) {
+  const auto model =
+      ow::model({{ow::node("Cast", {"mask"}, {"m"}, "number", {ow::attribute_int("to", ow::kFloat)}),
+                  ow::node("Sub", {"one", "m"}, {"hidden"}, "hidden"),
+                  ow::node("Mul", {"hidden", "least"}, {"bias"}, "bias"),
+                  ow::node("Add", {"x", "bias"}, {"score"}, "score"),
+                  ow::node("Softmax", {"score"}, {"share"}, "softmax", {ow::attribute_int("axis", 1)}),
+                  ow::node("Exp", {"x"}, {"e"}, "exp"), ow::node("ReduceSum", {"e", "axes"}, {"sum"}, "sum"),
+                  ow::node("Add", {"share", "sum"}, {"y"}, "out")},
+                 {ow::value("x", {-1, -1}), ow::value("mask", {-1, -1}, ow::kInt64)},
+                 {ow::value("y", {-1, -1})},
+                 {ow::float_tensor("one", {1}, {1}), ow::float_tensor("least", {1}, {-3.4e38F}),
+                  ow::int_tensor("axes", {1}, {1})}});
+  start(model, buckets({"x=1,{16,32}", "mask=1,{16,32}"}));
+  EXPECT_EQ(smaller(), SmallerRuns::kAtOwn) << note();
+  EXPECT_THAT(note(), HasSubstr("padding changes outputs by at most"));
+}
+
 TEST_F(Varying, APadValueCanMakePaddingRight) {
   auto varying = buckets({"x=1,3,{4,8}"});
   varying.pad["x"] = -1e30;  // whose exponential is 0
   start(softmax_model(), varying);
   ASSERT_EQ(smaller(), SmallerRuns::kPadded) << note();
-  const auto x = numbers({1, 3, 5}, 0);
+  const auto x = some_numbers({1, 3, 5}, 0);
   const auto answer = infer({{"x", {1, 3, 5}, x}});
   ASSERT_TRUE(answer.ok());
   EXPECT_THAT(values_of(answer->outputs[0]), testing::Pointwise(testing::FloatNear(1e-6F), softmax(x, 5)));
@@ -229,13 +131,79 @@ TEST_F(Varying, SeveralInputsVaryTogether) {
               HasSubstr("the model does not take it"));
 }
 
+// Each place of x attends to those that the mask lets through, as in BERT.
+std::string attention_model() {
+  return ow::model({{ow::node("Transpose", {"x"}, {"keys"}, "keys", {ow::attribute_ints("perm", {0, 2, 1})}),
+                     ow::node("MatMul", {"x", "keys"}, {"scores"}, "scores"),
+                     ow::node("Sub", {"one", "mask"}, {"hidden"}, "hidden"),
+                     ow::node("Mul", {"hidden", "least"}, {"row"}, "row"),
+                     ow::node("Unsqueeze", {"row", "axes"}, {"bias"}, "bias"),
+                     ow::node("Add", {"scores", "bias"}, {"seen"}, "seen"),
+                     ow::node("Softmax", {"seen"}, {"share"}, "share", {ow::attribute_int("axis", 2)}),
+                     ow::node("MatMul", {"share", "x"}, {"y"}, "mix")},
+                    {ow::value("x", {-1, -1, 4}), ow::value("mask", {-1, -1})},
+                    {ow::value("y", {-1, -1, 4})},
+                    {ow::float_tensor("one", {1}, {1}), ow::float_tensor("least", {1}, {-10000}),
+                     ow::int_tensor("axes", {1}, {1})}});
+}
+
+std::vector<float> attention(const std::vector<float>& x, const std::vector<float>& mask) {
+  std::vector<float> y(x.size());
+  for (size_t i = 0; i < mask.size(); ++i) {
+    std::vector<double> weights;
+    double sum = 0;
+    for (size_t j = 0; j < mask.size(); ++j) {
+      weights.push_back(mask[j] *
+                        std::exp(std::inner_product(x.begin() + static_cast<ptrdiff_t>(4 * i),
+                                                    x.begin() + static_cast<ptrdiff_t>(4 * i + 4),
+                                                    x.begin() + static_cast<ptrdiff_t>(4 * j), 0.0)));
+      sum += weights.back();
+    }
+    for (size_t j = 0; j < mask.size(); ++j)
+      for (size_t k = 0; k < 4; ++k) y[4 * i + k] += static_cast<float>(weights[j] / sum * x[4 * j + k]);
+  }
+  return y;
+}
+
+class VaryingAttention : public Varying {
+ protected:
+  void expect_right_answers() {
+    for (int64_t width = 1; width <= 32; width += width < 6 ? 1 : 5) {
+      auto x = some_numbers({1, width, 4}, 0);
+      for (auto& v : x) v /= 8;
+      std::vector<float> mask(static_cast<size_t>(width), 1);
+      if (width > 2) mask[1] = 0;
+      const auto answer = infer({{"x", {1, width, 4}, x}, {"mask", {1, width}, mask}});
+      ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+      EXPECT_EQ(answer->outputs[0].shape, (Shape{1, width, 4}));
+      EXPECT_THAT(values_of(answer->outputs[0]),
+                  testing::Pointwise(testing::FloatNear(1e-5F), attention(x, mask)));
+    }
+  }
+};
+
+TEST_F(VaryingAttention, IsPaddedIfThePaddingIsMasked) {
+  start(attention_model(), buckets({"x=1,{16,32},4", "mask=1,{16,32}"}), 4);
+  EXPECT_EQ(smaller(), SmallerRuns::kPadded) << note();
+  expect_right_answers();
+}
+
+TEST_F(VaryingAttention, RunsAtEachOwnSizeIfThePaddingIsSeen) {
+  auto varying = buckets({"x=1,{16,32},4", "mask=1,{16,32}"});
+  varying.pad["mask"] = 1;
+  start(attention_model(), varying, 4);
+  EXPECT_EQ(smaller(), SmallerRuns::kAtOwn) << note();
+  expect_right_answers();
+}
+
 TEST_F(Varying, RefusesWhatNoBucketHolds) {
   start(column_model(), buckets({"x=1,3,{4,8}"}));
-  EXPECT_EQ(refusal({{"x", {1, 3, 9}, numbers({1, 3, 9}, 0)}}),
+  EXPECT_EQ(refusal({{"x", {1, 3, 9}, some_numbers({1, 3, 9}, 0)}}),
             "model 'net': 'x' of shape 1x3x9 fits in none of its buckets: 1x3x4, 1x3x8; send smaller inputs, "
             "or serve "
             "it with a larger bucket");
-  EXPECT_THAT(refusal({{"x", {1, 2, 4}, numbers({1, 2, 4}, 0)}}), HasSubstr("expected FP32 of shape 1x3x-1"));
+  EXPECT_THAT(refusal({{"x", {1, 2, 4}, some_numbers({1, 2, 4}, 0)}}),
+              HasSubstr("expected FP32 of shape 1x3x-1"));
   EXPECT_THAT(refusal({{"x", {1, 3, 0}, {}}}), HasSubstr("expected FP32 of shape 1x3x-1"));
   EXPECT_THAT(refusal({{"x", {1, 3}, {1, 2, 3}}}), HasSubstr("expected FP32 of shape 1x3x-1"));
   EXPECT_THAT(refusal({{"x", {1, 3, -4}, {}}}), HasSubstr("expected FP32 of shape 1x3x-1"));

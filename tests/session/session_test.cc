@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "heddle/cluster/discover.h"
 #include "heddle/plan/checker.h"
 #include "heddle/runtime/run.h"
 #include "heddle/session/replan.h"
@@ -80,6 +81,41 @@ TEST_F(SessionTest, WhatWasMeasuredIsNotMeasuredAgain) {
   ASSERT_TRUE(again.ok()) << again.error().to_string();
   EXPECT_EQ(again->profiled.measured, 0);
   EXPECT_EQ(again->profiled.present, again->profiled.requested);
+}
+
+std::vector<double> slowdowns(const Session& session) {
+  std::vector<double> factors;
+  for (const DeviceId d : session.problem.usable_devices())
+    factors.push_back(session.problem.costs->core_taken(d));
+  return factors;
+}
+
+TEST_F(SessionTest, TheSlowdownWithoutACoreIsMeasuredOnceAndKept) {
+  const auto first = open_session(model(), settings_, control_);
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  ASSERT_FALSE(slowdowns(*first).empty());
+  for (const double factor : slowdowns(*first)) EXPECT_GE(factor, 1);
+  settings_.measure = false;
+  const auto stored = open_session(model(), settings_, control_);
+  EXPECT_EQ(slowdowns(stored.value()), slowdowns(*first));
+  const auto other = with_cluster(*first, first->cluster, settings_);
+  EXPECT_EQ(other.value().costs->core_taken(DeviceId(0)), slowdowns(*first)[0]);
+}
+
+TEST_F(SessionTest, AProfileWithoutTheSlowdownIsCompleted) {
+  const auto session = open_session(model(), settings_, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  const auto records = session->store->all().value();
+  settings_.store = (folder_ / "times-alone.sqlite").string();
+  const auto alone = ProfileStore::open(settings_.store, machine_fingerprint()).value();
+  for (const ProfileRecord& record : records) {
+    if (record.key.target.ends_with("a core taken")) continue;
+    ASSERT_TRUE(alone->put(record).ok());
+  }
+  const auto completed = open_session(model(), settings_, control_);
+  ASSERT_TRUE(completed.ok()) << completed.error().to_string();
+  for (const double factor : slowdowns(*completed)) EXPECT_GE(factor, 1);
+  EXPECT_EQ(open_session(model(), settings_, control_)->profiled.measured, 0);
 }
 
 TEST_F(SessionTest, CancelledMeasuringGoesOnWithEstimates) {

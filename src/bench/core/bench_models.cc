@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench_files.h"
+#include "bench_busy.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/runtime/recheck.h"
@@ -33,6 +33,16 @@ std::vector<Choice> precision_choices() {
 BenchRow model_row(const std::string& instance, const std::string& metric, const std::string& unit,
                    double value) {
   return bench_row("models", instance, "auto", metric, unit, value);
+}
+
+// The time of the import; a model that is refused has a row with the reason.
+Result<bool> add_load(const BenchModel& model, std::vector<BenchRow>& rows) {
+  const Stopwatch watch;
+  const auto loaded = load_model(model.source());
+  if (!loaded.ok() && loaded.error().code() == Code::kNotFound) return loaded.error();
+  const std::string what = loaded.ok() ? "loads" : "is refused: " + loaded.error().to_string();
+  rows.push_back(model_row(model.name, what, "s", watch.seconds()));
+  return loaded.ok();
 }
 
 // Says which model the work of the moment is about.
@@ -176,13 +186,14 @@ Result<Measured> bench_choice(const BenchModel& model, Objective kind, const Cho
   return measured;
 }
 
+// Types are compared by latency; throughput is that of the default.
 Status bench_objective(const BenchModel& model, Objective kind, const BenchOptions& options,
                        const Control& control, std::vector<BenchRow>& rows, ModelOutcome& outcome) {
   for (const Choice& choice : precision_choices()) {
-    if (!wanted(options, choice.name)) continue;
+    const bool is_auto = std::string_view(choice.name) == "auto";
+    if (!wanted(options, choice.name) || (kind == Objective::kThroughput && !is_auto)) continue;
     HEDDLE_ASSIGN_OR_RETURN(const auto measured,
                             bench_choice(model, kind, choice, options, control, rows, outcome));
-    if (kind == Objective::kThroughput) continue;
     if (!choice.variants.budget) continue;
     ++outcome.budgets;
     outcome.budgets_kept += measured.plans;
@@ -214,7 +225,13 @@ void add_target(std::vector<BenchRow>& rows, const std::string& metric, const st
 Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Control& control) {
   std::vector<BenchRow> rows;
   ModelOutcome outcome;
+  BusyRatios busy;
+  int models = 0, loaded = 0;
   HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) -> Status {
+    ++models;
+    HEDDLE_ASSIGN_OR_RETURN(const bool loads, add_load(model, rows));
+    loaded += loads;
+    if (!loads) return {};
     for (const Objective objective : {Objective::kLatency, Objective::kThroughput}) {
       ModelProgress named(control.progress,
                           model.place + " " + model.name + ", " + objective_name(objective));
@@ -222,8 +239,9 @@ Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Co
       if (control.progress != nullptr) inside.progress = &named;
       HEDDLE_RETURN_IF_ERROR(bench_objective(model, objective, options, inside, rows, outcome));
     }
-    return {};
+    return wanted(options, "busy") ? bench_busy(model, options, control, rows, busy) : Status();
   }));
+  add_target(rows, "models that load", "", loaded, models);
   add_target(rows, "error in turns, median", "%", median_us(outcome.errors), 3);
   add_target(rows, "error by profile, median", "%", median_us(outcome.profile_errors), 5);
   rows.push_back(model_row("all models", "error in turns, largest", "%", ranked(outcome.errors, 1)));
@@ -233,6 +251,7 @@ Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Co
   add_target(rows, "throughput ratio, largest", "", ranked(outcome.throughput_ratios, 1), 1.02);
   add_target(rows, "branching throughput, largest", "", ranked(outcome.branching_ratios, 1), 1.0);
   add_target(rows, "mean error over OpenVINO's, largest", "of range", ranked(outcome.excess, 1), 0);
+  add_busy_totals(busy, rows);
   add_target(rows, "budgets kept", "", outcome.budgets_kept, outcome.budgets);
   double log_sum = 0;
   for (const double s : outcome.speedups) log_sum += std::log(s);

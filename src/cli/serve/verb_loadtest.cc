@@ -1,7 +1,10 @@
 // heddle loadtest: open-loop requests to a server, and the outcome of each.
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "data_plane_flags.h"
+#include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -19,6 +22,7 @@ struct LoadFlags {
   double rate = 0, load_factor = 0, duration_s = 10, attainment = 0;
   std::vector<std::string> standbys;
   int64_t seed = 1, connections = 256;
+  std::optional<int64_t> sessions, session_requests;
 };
 
 Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<ModelUnderLoad>& models) {
@@ -49,6 +53,17 @@ Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<M
   return make_arrivals(traffic, rates, o.duration_s, static_cast<uint64_t>(o.seed));
 }
 
+Status set_sessions(const LoadFlags& o, const std::vector<ModelUnderLoad>& models, LoadOptions& options) {
+  const char* const given = first_given(
+      {{"--sessions", o.sessions.has_value()}, {"--session-requests", o.session_requests.has_value()}});
+  if (given != nullptr && std::ranges::none_of(models, &ModelUnderLoad::keeps_state))
+    return invalid_input(std::string(given) +
+                         " is for models that keep state between requests; none of these does");
+  if (o.sessions) options.sessions = static_cast<size_t>(*o.sessions);
+  if (o.session_requests) options.session_requests = static_cast<size_t>(*o.session_requests);
+  return {};
+}
+
 std::string traffic_text(const LoadFlags& o) {
   if (!o.trace.empty()) return "trace " + o.trace;
   return (o.traffic.kind.empty() ? "poisson" : o.traffic.kind) + " traffic, seed " + std::to_string(o.seed);
@@ -75,6 +90,7 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   for (const std::string& url : o.standbys) {
     HEDDLE_ASSIGN_OR_RETURN(options.standbys.emplace_back(), server_target(url, o.token_file, o.ca_file));
   }
+  HEDDLE_RETURN_IF_ERROR(set_sessions(o, models, options));
   options.max_connections = static_cast<size_t>(o.connections);
   options.timeout_s = *timeout * 1e-6;
   options.cancel = invocation.cancel;
@@ -118,6 +134,12 @@ RunFn setup_loadtest(Command& command) {
                  "most requests in flight (default 256); each has its own connection by HTTP, and they "
                  "share 8 by gRPC",
                  1, 100000);
+  command.option("--sessions", o->sessions,
+                 "models with state: sessions at once of each, which requests take in turn (default 64)", 1,
+                 1'000'000);
+  command.option("--session-requests", o->session_requests,
+                 "models with state: requests of a session, one after the other (default 20)", 1,
+                 1'000'000'000);
   command.option("--timeout", o->timeout,
                  "time after a request's due time at which it counts as lost (default 30s)");
   command.list("--standby", o->standbys,

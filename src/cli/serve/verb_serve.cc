@@ -21,6 +21,7 @@
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/followed_files.h"
 #include "heddle/serve/grpc_server.h"
+#include "heddle/serve/http_rate.h"
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/opened_plan.h"
@@ -313,6 +314,7 @@ Status serve_once(const ServeFlags& o, const Invocation& invocation, const Opene
   } else {
     HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what, on_ranks));
   }
+  if (local) HEDDLE_RETURN_IF_ERROR(limit_to_http_rate(service, invocation.cancel));
   serves = true;
   if (!server) {
     HEDDLE_ASSIGN_OR_RETURN(server, HttpServer::start(http, handle));

@@ -1,7 +1,8 @@
 #include "heddle/fleet/estimated_rates.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
-#include <cstdio>
 
 #include "heddle/base/spelling.h"
 
@@ -28,10 +29,8 @@ std::vector<double> rates_in_order(const Fleet& fleet, const PpipeReference& ref
 std::string weights_text(const Fleet& fleet, const PpipeReference& reference) {
   std::string text;
   for (const auto& m : fleet.models) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%g",
-                  reference.fleet.models[static_cast<size_t>(reference.fleet.model_named(m.name))].weight);
-    text += (text.empty() ? "" : ",") + std::string(number);
+    const auto& published = reference.fleet.models[static_cast<size_t>(reference.fleet.model_named(m.name))];
+    text += (text.empty() ? "" : ",") + fmt::format("{:g}", published.weight);
   }
   return text;
 }

@@ -1,8 +1,9 @@
 #include "heddle/fleet/function_trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numbers>
 #include <unordered_set>
 
@@ -136,12 +137,8 @@ Result<std::string> synthetic_function_trace(const FunctionTraceOptions& o, uint
                    [](const Invocation& a, const Invocation& b) { return a.start < b.start; });
   std::string text(kHeader);
   text += '\n';
-  char line[96];
-  for (const auto& i : invocations) {
-    std::snprintf(line, sizeof line, "app%u,func%u,%.6f,%.3f\n", i.function / 4, i.function, i.start + .1,
-                  .1);
-    text += line;
-  }
+  for (const auto& i : invocations)
+    text += fmt::format("app{},func{},{:.6f},{:.3f}\n", i.function / 4, i.function, i.start + .1, .1);
   return text;
 }
 

@@ -156,6 +156,13 @@ Json costs_to_json(const CostTable& costs, const Cluster& cluster) {
     json["host_access_us"] =
         table_to_json(costs, [&](OpId op, DeviceId d) { return time_to_json(costs.host_access_us(op, d)); });
   if (costs.has_stage_models()) json["stage_models"] = stage_models_to_json(costs);
+  if (costs.has_core_taken()) {
+    Json& factors = json["core_taken"] = Json::array();
+    for (size_t d = 0; d < costs.num_devices(); ++d) {
+      const double factor = costs.core_taken(DeviceId(d));
+      factors.push_back(factor > 0 ? Json(factor) : Json(nullptr));
+    }
+  }
   Json segments = Json::array();
   for (const SegmentCost& s : costs.segments()) {
     Json ops = Json::array();
@@ -216,9 +223,17 @@ Result<std::shared_ptr<const CostTable>> costs_from_json(const JsonCursor& curso
                                                costs->set_host_access(op, device, us);
                                                return {};
                                              }))
-      .optional("stage_models", each_of(devices, "device", [&](size_t d, const JsonCursor& at) -> Status {
-                  HEDDLE_ASSIGN_OR_RETURN(const StageModel model, stage_model_from_json(at));
-                  costs->set_stage_model(DeviceId(d), model);
+      .optional("stage_models", each_of(devices, "device",
+                                        [&](size_t d, const JsonCursor& at) -> Status {
+                                          HEDDLE_ASSIGN_OR_RETURN(const StageModel model,
+                                                                  stage_model_from_json(at));
+                                          costs->set_stage_model(DeviceId(d), model);
+                                          return {};
+                                        }))
+      .optional("core_taken", each_of(devices, "device", [&](size_t d, const JsonCursor& at) -> Status {
+                  if (at.value().is_null()) return {};
+                  HEDDLE_ASSIGN_OR_RETURN(const double factor, at.as_number(1, kMostFactor));
+                  costs->set_core_taken(DeviceId(d), factor);
                   return {};
                 }));
   HEDDLE_RETURN_IF_ERROR(f.finish());

@@ -22,14 +22,15 @@ std::set<DeviceId> devices_of(const Problem& problem, const Plan& plan) {
   return used;
 }
 
-void keep_worst(SlowedPlan& worst, const std::string& what, double value_us) {
-  if (value_us > worst.value_us) worst = {what, value_us};
+bool runs_on(const Plan& plan, DeviceId device) {
+  return std::ranges::any_of(plan.segments, [&](const Segment& s) { return s.device == device; });
 }
 
-// A device of one core shares it with the other process, half and half; one of several works on the others.
-double speed_without_core(const Device& device) {
-  const auto cores = static_cast<double>(device.cores.size());
-  return cores > 1 ? (cores - 1) / cores : 0.5;
+// The rule: a device of one core shares it with the other process, half and half; one of several works on the others.
+double slowdown_without_core(const Problem& problem, DeviceId id) {
+  if (const double measured = problem.costs->core_taken(id); measured > 0) return measured;
+  const auto cores = static_cast<double>(problem.cluster->device(id).cores.size());
+  return cores > 1 ? cores / (cores - 1) : 2;
 }
 
 Status take_cores(const Problem& problem, const Plan& plan, const std::set<DeviceId>& used,
@@ -40,14 +41,17 @@ Status take_cores(const Problem& problem, const Plan& plan, const std::set<Devic
     for (const int core : cluster.device(device).cores) cores.emplace(cluster.device(device).host, core);
   for (const auto& [host, core] : cores) {
     const auto costs = std::make_shared<CostTable>(*problem.costs);
+    bool measured = true;
     for (size_t d = 0; d < cluster.num_devices(); ++d) {
-      const Device& device = cluster.devices()[d];
-      if (device.host == host && std::ranges::find(device.cores, core) != device.cores.end())
-        costs->scale(DeviceId(d), 1 / speed_without_core(device));
+      const DeviceId id(d);
+      const Device& device = cluster.device(id);
+      if (device.host != host || std::ranges::find(device.cores, core) == device.cores.end()) continue;
+      costs->scale(id, slowdown_without_core(problem, id));
+      measured = measured && (!runs_on(plan, id) || problem.costs->core_taken(id) > 0);
     }
     HEDDLE_ASSIGN_OR_RETURN(const double us, value_with(problem, plan, costs));
-    if (!result.core) result.core.emplace();
-    keep_worst(*result.core, "core " + std::to_string(core), us);
+    if (!result.core || us > result.core->value_us)
+      result.core = {"core " + std::to_string(core), us, measured};
   }
   return {};
 }

@@ -107,7 +107,8 @@ class Profiling {
     std::optional<ProfileRecord> earlier;
     if (!options_.again) {
       HEDDLE_ASSIGN_OR_RETURN(earlier, store_.find(key));
-      if (earlier && !worth_repeating(*earlier, std::time(nullptr))) {
+      HEDDLE_ASSIGN_OR_RETURN(const bool lacks, lacks_core_taken(key, device));
+      if (earlier && !lacks && !worth_repeating(*earlier, std::time(nullptr))) {
         ++summary_.present;
         return true;
       }
@@ -131,8 +132,21 @@ class Profiling {
       record.taken_at.clear();
     }
     HEDDLE_RETURN_IF_ERROR(store_.put(record));
+    if (measured->core_taken > 0) {
+      // Relative to the time alone that is stored: the machine may have been faster or slower when that was measured.
+      record.key.target = core_taken_target(key.target);
+      record.median_us *= measured->core_taken;
+      HEDDLE_RETURN_IF_ERROR(store_.put(record));
+    }
     ++summary_.measured;
     return true;
+  }
+
+  Result<bool> lacks_core_taken(ProfileKey key, const Device& device) const {
+    if (!measurer_.conditions().core_taken || device.cores.empty()) return false;
+    key.target = core_taken_target(key.target);
+    HEDDLE_ASSIGN_OR_RETURN(const auto known, store_.find(key));
+    return !known;
   }
 
   const Graph& graph_;

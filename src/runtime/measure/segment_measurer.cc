@@ -44,11 +44,19 @@ class ProbeMeasurer final : public SegmentMeasurer {
           SegmentProbe::make(model_, finest_ops, device_part(device, i, conditions_.share),
                              conditions_.host_access));
     }
-    if (probes.size() == 1) return probes.front()->sample(options_, deadline);
+    if (probes.size() == 1) return measure_alone(*probes.front(), device, deadline);
     return time_at_once(probes, options_.min_s, options_.min_runs, deadline);
   }
 
  private:
+  Result<Measurement> measure_alone(SegmentProbe& probe, const Device& device,
+                                    const Deadline& deadline) const {
+    HEDDLE_ASSIGN_OR_RETURN(Measurement measured, probe.sample(options_, deadline));
+    if (conditions_.core_taken && !device.cores.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(measured.core_taken, probe.core_taken(measured.median_us, deadline));
+    }
+    return measured;
+  }
   bool reads_host_memory(const Device& device) const {
     if (device.kind == DeviceKind::kCpu) return false;
     const auto [it, fresh] = reads_host_.try_emplace(device.name, false);

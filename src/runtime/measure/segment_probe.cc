@@ -25,6 +25,10 @@ namespace {
 constexpr int kProbeWarmups = 2;    // the first run allocates, the second fills the branch predictors
 constexpr int kProbeLeastRuns = 3;  // below this a deadline leaves no measurement
 constexpr double kSure = 0.02;      // relative standard error at which the median is believed
+// Beside a busy thread: each turn is longer than some turns of the scheduler.
+constexpr double kTurnUs = 20'000;
+constexpr int kTurns = 3;
+constexpr double kMostTurnsS = 1;
 constexpr size_t kLine = 64;
 constexpr int64_t kMostEvictedBytes = int64_t{64} << 20;
 
@@ -81,6 +85,37 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
   return Measurement{.median_us = median_us(times),
                      .rel_spread = std::max(relative_spread(times), waiting),
                      .runs = static_cast<int>(times.size())};
+}
+
+Result<double> SegmentProbe::core_taken(double alone_us, const Deadline& deadline) {
+  const AffinityGuard bound(cores_);
+  const int runs = static_cast<int>(std::ceil(kTurnUs / std::clamp(alone_us, 1.0, kTurnUs)));
+  std::vector<double> factors;
+  const int64_t begin = now_ns();
+  for (int turn = 0; turn < kTurns && !deadline.should_stop(); ++turn) {
+    const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
+    if (turn > 0 && elapsed_s * (turn + 1) / turn > kMostTurnsS) break;
+    HEDDLE_ASSIGN_OR_RETURN(const double alone, mean_us(runs, deadline));
+    const size_t core = static_cast<size_t>(turn) % cores_.size();
+    const BusyThread other{std::span(cores_).subspan(core, 1)};
+    HEDDLE_ASSIGN_OR_RETURN(const double beside, mean_us(runs, deadline));
+    factors.push_back(beside / alone);
+  }
+  return factors.empty() ? 0 : std::max(1.0, median_us(factors));
+}
+
+// The mean and not the median: the scheduler gives a shared core to one thread after the other, so runs shorter than
+// its turns are either as fast as alone or wait for a whole turn.
+Result<double> SegmentProbe::mean_us(int runs, const Deadline& deadline) {
+  int64_t sum_ns = 0;
+  int done = 0;
+  for (; done < runs && (done == 0 || !deadline.should_stop()); ++done) {
+    prepare();
+    const int64_t start = now_ns();
+    HEDDLE_RETURN_IF_ERROR(run_once());
+    sum_ns += now_ns() - start;
+  }
+  return std::max(static_cast<double>(sum_ns), 1.0) / 1000 / done;
 }
 
 void SegmentProbe::prepare() {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <utility>
@@ -61,6 +62,16 @@ std::jthread start_thread_on(std::span<const int> cores, std::function<void()> w
   pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
   bound->count_down();
   return thread;
+}
+
+BusyThread::BusyThread(std::span<const int> cores)
+    : thread_(start_thread_on(cores, [this] {
+        runs_ = true;
+        runs_.notify_one();
+        std::atomic<uint64_t> sum = 0;
+        while (!quit_.load(std::memory_order_relaxed)) sum.fetch_add(1, std::memory_order_relaxed);
+      })) {
+  runs_.wait(false);
 }
 
 AffinityGuard::AffinityGuard(std::span<const int> cores) {

@@ -1,7 +1,8 @@
 #include "fleet_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <utility>
 
@@ -259,11 +260,11 @@ void FleetState::follow(std::vector<Drift> drifts) {
                         status.error().to_string(),
                     {{"drift", what}});
   }
-  char change[120];
-  std::snprintf(change, sizeof change,
-                "; a new plan is in use, value %.4g after %.4g, %.4g devices have loaded ",
-                served_.plan.value, before.plan.value, *moved);
-  log_.add(PlanEvent::kDrift, text + change + "other weights",
+  log_.add(PlanEvent::kDrift,
+           text + fmt::format(
+                      "; a new plan is in use, value {:.4g} after {:.4g}, {:.4g} devices have loaded other "
+                      "weights",
+                      served_.plan.value, before.plan.value, *moved),
            {{"drift", what},
             {"value", served_.plan.value},
             {"value_before", before.plan.value},
@@ -277,28 +278,25 @@ void FleetState::follow(std::vector<Drift> drifts) {
 
 // A trial has its verdict.
 void FleetState::conclude(const TrialResult& trial) {
-  char parts[120];
-  std::snprintf(parts, sizeof parts, "%.2f %% of %llu requests in time, %.2f %% with the old plan",
-                100 * trial.after, static_cast<unsigned long long>(trial.requests), 100 * trial.before);
+  const auto parts = fmt::format("{:.2f} % of {} requests in time, {:.2f} % with the old plan",
+                                 100 * trial.after, trial.requests, 100 * trial.before);
   const Json figures = {
       {"in_time_before", trial.before}, {"in_time_after", trial.after}, {"requests", trial.requests}};
   const auto causes = std::exchange(causes_, {});
   if (trial.verdict == TrialResult::Verdict::kKept) {
     drift_.kept(causes);
     const bool compared = trial.before > 0 || trial.after > 0;
-    return log_.add(
-        PlanEvent::kKept,
-        "the new plan stays, " + trial.why + (compared ? std::string(": ") + parts : std::string()), figures);
+    return log_.add(PlanEvent::kKept, "the new plan stays, " + trial.why + (compared ? ": " + parts : ""),
+                    figures);
   }
   const auto status = put_to_work(std::move(*back_));
   drift_.refused(causes, now_s());
   begin_trial({}, {});
   if (!status.ok())
-    return log_.add(
-        PlanEvent::kRefused,
-        std::string(parts) + "; the server cannot return to that plan: " + status.error().to_string(),
-        figures);
-  log_.add(PlanEvent::kRolledBack, std::string(parts) + ", which is in use again", figures);
+    return log_.add(PlanEvent::kRefused,
+                    parts + "; the server cannot return to that plan: " + status.error().to_string(),
+                    figures);
+  log_.add(PlanEvent::kRolledBack, parts + ", which is in use again", figures);
 }
 
 }  // namespace heddle

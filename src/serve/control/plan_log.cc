@@ -1,7 +1,8 @@
 #include "plan_log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include "heddle/base/utc.h"
 #include "protocol/metrics_text.h"
@@ -85,10 +86,8 @@ Json to_json(std::span<const PoolRatio> ratios) {
 std::string drift_text(std::span<const Drift> drifts) {
   std::string text;
   for (size_t i = 0; i < std::min(drifts.size(), kMostNamed); ++i) {
-    char times[96];
-    std::snprintf(times, sizeof times, " takes %.3g times its planned time (%llu runs)", drifts[i].ratio,
-                  static_cast<unsigned long long>(drifts[i].runs));
-    text += (i > 0 ? ", " : "") + place_text(drifts[i].times) + times;
+    text += (i > 0 ? ", " : "") + place_text(drifts[i].times) +
+            fmt::format(" takes {:.3g} times its planned time ({} runs)", drifts[i].ratio, drifts[i].runs);
   }
   if (drifts.size() > kMostNamed)
     text += " and " + std::to_string(drifts.size() - kMostNamed) + " more have drifted";

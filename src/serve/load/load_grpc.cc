@@ -19,7 +19,6 @@ namespace {
 
 constexpr size_t kMostChannels = 8;
 constexpr char kMethod[] = "/inference.GRPCInferenceService/ModelInfer";
-constexpr char kIdField = 3 << 3 | 2;  // of ModelInferRequest: field 3, by length
 
 struct InferCall {
   size_t request = 0;
@@ -49,11 +48,18 @@ class GrpcLoad final : public LoadRun {
   }
 
  private:
-  // A message is its fields one after the other, so the id goes behind what all requests of a model share.
+  // A message is its fields one after the other, so a request's own go behind what all requests of a model share.
   grpc::ByteBuffer question_of(size_t request) const {
-    const auto id = std::to_string(request);
+    inference::ModelInferRequest own;
+    own.set_id(std::to_string(request));
+    if (const auto* step = step_of(request)) {
+      auto& parameters = *own.mutable_parameters();
+      parameters["sequence_id"].set_string_param(step->id);
+      parameters["sequence_start"].set_bool_param(step->start);
+      parameters["sequence_end"].set_bool_param(step->end);
+    }
     const grpc::Slice parts[] = {messages_[model_index(request)][model_of(request).body_index(request)],
-                                 grpc::Slice(std::string{kIdField, static_cast<char>(id.size())} + id)};
+                                 grpc::Slice(own.SerializeAsString())};
     return {parts, std::size(parts)};
   }
 

@@ -85,7 +85,12 @@ class HttpLoad final : public LoadRun {
   void begin(Connection& c, size_t request) {
     const auto& model = model_of(request);
     const auto& body = model.body(request);
-    const auto json = "{\"id\":\"" + std::to_string(request) + "\"," + body.inputs_json;
+    std::string json =
+        "{\"id\":\"" + std::to_string(request) + R"(","parameters":{"binary_data_output":true)";
+    if (const auto* step = step_of(request))
+      json += R"(,"sequence_id":")" + step->id + R"(","sequence_start":)" + (step->start ? "true" : "false") +
+              R"(,"sequence_end":)" + (step->end ? "true" : "false");
+    json += "}," + body.inputs_json;
     auto head = request_head(*servers_[c.server], "POST", "/v2/models/" + model.name + "/infer");
     head += "Inference-Header-Content-Length: " + std::to_string(json.size()) +
             "\r\nContent-Length: " + std::to_string(json.size() + body.tensors.size()) + "\r\n\r\n" + json;

@@ -56,7 +56,7 @@ Result<LoadBody> body_of(const OfferedModel& offered, bool by_grpc, size_t paylo
                       {"shape", input.shape},
                       {"parameters", {{"binary_data_size", bytes}}}});
   }
-  body.inputs_json = "\"parameters\":{\"binary_data_output\":true},\"inputs\":" + inputs.dump() + "}";
+  body.inputs_json = "\"inputs\":" + inputs.dump() + "}";
   if (by_grpc) body.grpc_message = grpc_request(at, sizes, body.tensors);
   return body;
 }
@@ -85,6 +85,7 @@ Result<ModelUnderLoad> made_up(const OfferedModel& offered, bool by_grpc, const 
   model.name = offered.name;
   model.slo_us = offered.slo_us;
   model.planned_rate_per_s = offered.planned_rate_per_s;
+  model.keeps_state = offered.keeps_state;
   if (content.shapes.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(auto body, body_of(offered, by_grpc, content.payload_bytes, random));
     model.bodies.push_back(std::move(body));
@@ -124,6 +125,7 @@ Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> 
     if (!is_wanted(only, model.name)) continue;
     HEDDLE_ASSIGN_OR_RETURN(model.slo_us, m.number_or("slo_us", 0, 0, 1e15));
     HEDDLE_ASSIGN_OR_RETURN(model.planned_rate_per_s, m.number_or("rate_per_s", 0, 0, 1e15));
+    model.keeps_state = m.has("sessions");
     const auto path = "/v2/models/" + model.name;
     HEDDLE_ASSIGN_OR_RETURN(const auto metadata, ask_json(target, "GET", path, "", kAskSeconds));
     const JsonCursor of_model(metadata, path);

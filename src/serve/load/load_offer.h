@@ -20,6 +20,7 @@ struct OfferedInput {
 struct OfferedModel {
   std::string name;
   double slo_us = 0, planned_rate_per_s = 0;
+  bool keeps_state = false;
   std::vector<OfferedInput> inputs;
 };
 struct Offer {
@@ -40,7 +41,7 @@ std::shared_ptr<grpc::Channel> load_channel(const LoadTarget& target, int number
 // Shows the target's token.
 void authorize(const LoadTarget& target, grpc::ClientContext& context);
 
-// The request for gRPC without its id: `bytes` of `tensors` are of each input.
+// The request for gRPC without its id and parameters: `bytes` of `tensors` are of each input.
 std::string grpc_request(const OfferedModel& model, std::span<const int64_t> bytes,
                          const std::string& tensors);
 

@@ -51,6 +51,7 @@ class Asker {
     HEDDLE_RETURN_IF_ERROR(ask(&Stub::ModelConfig, "ModelConfig", of_config, config));
     HEDDLE_ASSIGN_OR_RETURN(model.slo_us, promised(name, config.config(), kSloParameter));
     HEDDLE_ASSIGN_OR_RETURN(model.planned_rate_per_s, promised(name, config.config(), kRateParameter));
+    model.keeps_state = config.config().has_sequence_batching();
     inference::ModelMetadataRequest of_metadata;
     inference::ModelMetadataResponse metadata;
     of_metadata.set_name(name);

@@ -14,7 +14,11 @@ constexpr size_t kMostErrorKinds = 20;
 
 LoadRun::LoadRun(std::span<const ModelUnderLoad> models, std::span<const Arrival> arrivals,
                  const LoadOptions& options)
-    : options_(options), models_(models), arrivals_(arrivals), last_(arrivals.size()) {
+    : options_(options),
+      models_(models),
+      arrivals_(arrivals),
+      sessions_(models, arrivals, options.sessions, options.session_requests),
+      last_(arrivals.size()) {
   auto& c = result_.counted;
   for (const auto& m : models) {
     c.models.emplace_back();
@@ -30,7 +34,8 @@ Result<LoadResult> LoadRun::run() {
   for (;;) {
     const TimeNs now = live_now();
     if (options_.cancel.cancelled()) last_ = next_;
-    while (next_ < last_ && due(next_) <= now) waiting_.push_back(next_++);
+    for (; next_ < last_ && due(next_) <= now; ++next_)
+      if (sessions_.enter(next_)) waiting_.push_back(next_);
     HEDDLE_RETURN_IF_ERROR(send_waiting());
     if (settled_ == next_ && next_ >= last_) break;
     TimeNs until = now + kNsPerSecond / 20;
@@ -44,6 +49,7 @@ Result<LoadResult> LoadRun::run() {
   auto& c = result_.counted;
   c.end = live_now() - begin_;
   result_.seconds = seconds_from_ns(c.end);
+  result_.sessions = sessions_.begun();
   for (const auto& m : c.models) {
     c.latency.merge(m.latency);
     c.queueing.merge(m.queueing);
@@ -62,7 +68,10 @@ TimeNs LoadRun::oldest() const { return live_now() - ns_from_us(options_.timeout
 
 void LoadRun::give_up_waiting() {
   while (any_waits() && due(front()) <= oldest()) {
-    settle(front(), kUnanswered, "no connection was free in time");
+    settle(front(), kUnanswered,
+           step_of(front()) == nullptr
+               ? "no connection was free in time"
+               : "neither a connection nor its session, for the requests before it, was free in time");
     pop();
   }
 }
@@ -85,6 +94,7 @@ void LoadRun::settle_malformed(size_t i) {
 
 void LoadRun::settle(size_t i, int status, const std::string& message, TimeNs at) {
   ++settled_;
+  if (const auto next = sessions_.leave(i, status)) waiting_.push_back(*next);
   ++result_.statuses[std::max(status, kUnanswered)];
   const auto& arrival = arrivals_[i];
   auto& model = result_.counted.models[arrival.model];
@@ -113,12 +123,18 @@ Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnder
                             std::span<const Arrival> arrivals, const LoadOptions& options) {
   if (!(options.timeout_s > 0) || options.max_connections == 0)
     return invalid_input("a load needs a timeout above 0 and at least one connection");
+  if (options.sessions == 0 || options.session_requests == 0)
+    return invalid_input("a load needs at least one session, and one request in each");
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].model >= models.size() || arrivals[i].at < 0 ||
         (i > 0 && arrivals[i].at < arrivals[i - 1].at))
       return invalid_input("arrival " + std::to_string(i) +
                            ": its model does not exist, or the arrivals are not sorted");
   if (target.grpc && !options.standbys.empty()) return invalid_input("standbys are for loads by HTTP");
+  for (const auto& m : models)
+    if (m.keeps_state && !options.standbys.empty())
+      return invalid_input("model '" + m.name +
+                           "' keeps state, which standbys do not have; load it without them");
   const auto load = (target.grpc ? grpc_load : http_load)(target, models, arrivals, options);
   return load->run();
 }
@@ -131,6 +147,7 @@ Json to_json(const LoadResult& r) {
   out["mismatched"] = r.mismatched;
   out["connections"] = r.connections;
   out["resent"] = r.resent;
+  out["sessions"] = r.sessions;
   out["seconds"] = r.seconds;
   out["lateness_p99_us"] = us_from_ns(r.lateness.percentile(.99));
   out["lateness_max_us"] = us_from_ns(r.lateness.max());

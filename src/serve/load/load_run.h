@@ -7,6 +7,7 @@
 
 #include "heddle/serve/live_plane.h"
 #include "heddle/serve/load.h"
+#include "load_sessions.h"
 
 namespace heddle {
 
@@ -38,6 +39,8 @@ class LoadRun {
   TimeNs due(size_t i) const { return begin_ + arrivals_[i].at; }
   size_t model_index(size_t i) const { return arrivals_[i].model; }
   const ModelUnderLoad& model_of(size_t i) const { return models_[model_index(i)]; }
+  // Of a request that may be sent or is under way; null: its model keeps no state.
+  const SessionStep* step_of(size_t i) const { return sessions_.step(i); }
   size_t front() const { return waiting_.front(); }
   bool any_waits() const { return !waiting_.empty(); }
   // The first that waits is on its way, or settled.
@@ -60,6 +63,7 @@ class LoadRun {
 
   std::span<const ModelUnderLoad> models_;
   std::span<const Arrival> arrivals_;
+  LoadSessions sessions_;
   std::deque<size_t> waiting_;
   size_t next_ = 0, last_ = 0, settled_ = 0;
   TimeNs begin_ = 0;

@@ -51,6 +51,7 @@ std::string load_text(const LoadResult& r, double offered_s) {
       static_cast<double>(total.in_time) / offered_s, duration_text(r.lateness.percentile(.99)),
       r.connections);
   if (r.resent > 0) text += "requests were sent again " + counted(r.resent, "time") + "\n";
+  if (r.sessions > 0) text += counted(r.sessions, "session") + " begun, of models with state\n";
   for (const auto& [message, count] : r.errors) text += fmt::format("failed, {} x: {}\n", count, message);
   return text;
 }

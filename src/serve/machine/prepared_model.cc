@@ -357,11 +357,10 @@ class Preparation {
       std::vector<Shape> rows;
       for (const auto& t : served_.inputs) {
         const auto it = request.shapes.find(t.name);
-        if (it == request.shapes.end()) break;
-        rows.push_back(it->second);
-        if (served_.batched) rows.back().erase(rows.back().begin());
+        rows.push_back(it == request.shapes.end() ? t.row : it->second);
+        if (it != request.shapes.end() && served_.batched) rows.back().erase(rows.back().begin());
       }
-      if (rows.size() < served_.inputs.size() || options_.deadline.should_stop()) return;
+      if (options_.deadline.should_stop()) return;
       (void)shapes_.output_rows(rows);
     }
   }

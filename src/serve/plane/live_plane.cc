@@ -105,6 +105,7 @@ std::vector<LiveRequest*> Plane::drain(bool hand_over) {
   update([&](TimeNs now, Deferred& deferred) {
     draining_ = true;
     for (const auto& p : scheduler_->drain()) {
+      requests_.take_map(p.request, deferred.released);
       if (!hand_over) {
         requests_.settle(p.request, Outcome::kWithdrawn, now, deferred.settled);
       } else if (LiveRequest* r = requests_.release(p.request)) {
@@ -197,12 +198,14 @@ void Plane::apply(TimeNs now, Deferred& deferred) {
     requests_.settle(id, outcome, now, deferred.settled);
   }
   for (const RequestId id : actions_.dropped) {
+    requests_.take_map(id, deferred.released);
     LiveRequest* r = requests_.at(id);
     const bool lost = r != nullptr && r->losses > 0;
     if (lost) lose(r, "the device that served the request was lost, and no other can serve it in time");
     requests_.settle(id, lost ? Outcome::kFailed : Outcome::kDropped, now, deferred.settled);
   }
   for (const RequestId id : actions_.failed) {
+    requests_.take_map(id, deferred.released);
     lose(requests_.at(id), "the device that served the request was lost");
     requests_.settle(id, Outcome::kFailed, now, deferred.settled);
   }

@@ -34,13 +34,13 @@ void Plane::begin_remote(Running& r, TimeNs now, Deferred& deferred) {
   task.device_ns = device_ns(work);
   uint64_t& batch = requests_.batch(work.first_request);
   if (!work.transfer && work.partition == 0) {
+    requests_.take_maps(work.first_request, work.batch_size, deferred.released);
     batch = r.attempt;
     requests_.each_of(work.first_request, work.batch_size, [&task](const LiveRequest* request) {
       task.payloads.push_back(request != nullptr ? request->payload : std::vector<RemotePayload>());
     });
   }
   task.batch = batch;
-  if (work.transfer) requests_.source(work.first_request) = work.source;
   r.patience =
       work.expected_ns +
       std::max(options_.patience.least_ns,
@@ -71,9 +71,12 @@ void Plane::answered(const RemoteAnswer& answer) {
           if (request != nullptr && row < answer.outputs.size()) request->result = answer.outputs[row];
           ++row;
         });
-        if (!r.work.transfer && r.work.partition > 0)
-          deferred.released.emplace_back(requests_.batch(r.work.first_request),
-                                         requests_.source(r.work.first_request));
+        const RequestId first = r.work.first_request;
+        if (!r.work.transfer) {
+          requests_.take_map(first, deferred.released);
+          const size_t parts = deployment_.pipelines[r.work.pipeline].partitions.size();
+          if (r.work.partition + 1 < parts) requests_.set_map(first, r.work.device);
+        }
         finish(r, now, r.work.transfer ? 0 : answer.measured_ns, deferred);
       }
     }

@@ -31,6 +31,7 @@ class RequestTable {
     entry.request = &request;
     entry.next_begun = kNoId;
     entry.batch = 0;
+    entry.map_at = kNoId;
     ++entry.serial;
     ++open_;
     if (auto* m = counters_of(request)) {
@@ -47,8 +48,19 @@ class RequestTable {
   uint32_t serial(RequestId id) const { return entries_[id].serial; }
   // The name of the batch that begins with this request.
   uint64_t& batch(RequestId first) { return entries_[first].batch; }
-  // The device that its feature map was last sent from.
-  uint32_t& source(RequestId first) { return entries_[first].source; }
+  // Its feature map, which stays where a run has left it until the next part has run.
+  void set_map(RequestId first, uint32_t device) { entries_[first].map_at = device; }
+  // (batch, device) of the map, which is no longer needed, into `released`. Nothing if there is none.
+  void take_map(RequestId first, std::vector<std::pair<uint64_t, uint32_t>>& released) {
+    Entry& entry = entries_[first];
+    if (entry.map_at != kNoId) released.emplace_back(entry.batch, entry.map_at);
+    entry.map_at = kNoId;
+  }
+  // Those of batches that its requests were in before.
+  void take_maps(RequestId first, uint32_t size, std::vector<std::pair<uint64_t, uint32_t>>& released) {
+    RequestId id = first;
+    for (uint32_t i = 0; i < size && id != kNoId; ++i, id = entries_[id].next_begun) take_map(id, released);
+  }
 
   void begin(RequestId id, TimeNs now) {
     if (LiveRequest* r = entries_[id].request) {
@@ -111,7 +123,7 @@ class RequestTable {
     RequestId next_begun = kNoId;  // in the order in which requests began: those of a batch stand together
     uint32_t serial = 0;
     uint64_t batch = 0;
-    uint32_t source = 0;
+    uint32_t map_at = kNoId;
   };
 
   LiveModelCounters* counters_of(const LiveRequest& r) {

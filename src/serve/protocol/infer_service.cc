@@ -135,6 +135,7 @@ void InferService::Call::keep_state() {
 void InferService::Call::count_padding(ModelStatisticsRecord& s) const {
   if (!model->varying) return;
   for (size_t i = 0; i < model->inputs.size(); ++i) {
+    if (model->inputs[i].state) continue;  // no client sends it, and it is never padded
     s.input_bytes += static_cast<uint64_t>(sizes.input_bytes(i)) * rows.size();
     s.run_bytes += static_cast<uint64_t>(sizes.run_input_bytes(i)) * rows.size();
   }

@@ -1,7 +1,8 @@
 // Prometheus's text format 0.0.4.
 #pragma once
 
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <string>
 
 namespace heddle {
@@ -21,9 +22,7 @@ class Metrics {
     text_ += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
   }
   void value(const std::string& name, const std::string& labels, double value) {
-    char number[40];
-    std::snprintf(number, sizeof number, "%.17g", value);
-    text_ += name + (labels.empty() ? "" : "{" + labels + "}") + " " + number + "\n";
+    text_ += name + (labels.empty() ? "" : "{" + labels + "}") + fmt::format(" {:.17g}\n", value);
   }
   std::string take() { return std::move(text_); }
 

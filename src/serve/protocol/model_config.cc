@@ -1,11 +1,11 @@
 #include "model_config.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 
 #include "heddle/base/file.h"
 #include "heddle/serve/infer_message.h"
@@ -50,12 +50,6 @@ std::string with_colons(const std::string& text) {
     out += c;
   }
   return out;
-}
-
-std::string exact_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
 }
 
 }  // namespace
@@ -150,8 +144,8 @@ inference::ModelConfig triton_config(const ServedModel& model, double planned_ra
     }
   }
   auto& parameters = *config.mutable_parameters();
-  parameters[kSloParameter].set_string_value(exact_text(model.slo_us));
-  parameters[kRateParameter].set_string_value(exact_text(planned_rate_per_s));
+  parameters[kSloParameter].set_string_value(fmt::format("{:.17g}", model.slo_us));
+  parameters[kRateParameter].set_string_value(fmt::format("{:.17g}", planned_rate_per_s));
   if (!model.precision.empty()) parameters["precision"].set_string_value(model.precision);
   return config;
 }

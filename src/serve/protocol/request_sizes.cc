@@ -23,19 +23,22 @@ std::string bucket_names(const VaryingShapes& varying) {
   return text;
 }
 
-std::string inputs_text(const ServedModel& model, const std::vector<Shape>& inputs) {
-  std::string text;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    text += (i == 0 ? "" : ", ") + ("'" + model.inputs[i].name + "' of shape ") + shape_text(inputs[i]);
-  return text;
-}
-
-int64_t bytes_of(DType dtype, const Shape& shape) { return tensor_bytes(dtype, shape).value_or(0); }
-
 Shape with_rows(Shape row, bool batched, int64_t rows) {
   if (batched) row.insert(row.begin(), rows);
   return row;
 }
+
+// With one row, as the buckets' names have it.
+std::string inputs_text(const ServedModel& model, const std::vector<Shape>& inputs) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!model.inputs[i].state)
+      text += (text.empty() ? "'" : ", '") + model.inputs[i].name + "' of shape " +
+              shape_text(with_rows(inputs[i], model.batched, 1));
+  return text;
+}
+
+int64_t bytes_of(DType dtype, const Shape& shape) { return tensor_bytes(dtype, shape).value_or(0); }
 
 }  // namespace
 
@@ -49,9 +52,11 @@ Result<RequestSizes> RequestSizes::of_varying(const ServedModel& model, std::vec
   const auto bucket =
       std::find_if(buckets.begin(), buckets.end(), [&inputs](const auto& b) { return holds(b, inputs); });
   if (bucket == buckets.end())
-    return bad(inputs_text(model, inputs) + (inputs.size() > 1 ? " fit in none" : " fits in none") +
-               " of its buckets: " + bucket_names(varying) +
-               "; send smaller inputs, or serve it with a larger bucket");
+    return bad(
+        inputs_text(model, inputs) +
+        (std::ranges::count(model.inputs, false, &TensorInfo::state) > 1 ? " fit in none" : " fits in none") +
+        " of its buckets: " + bucket_names(varying) +
+        "; send smaller inputs, or serve it with a larger bucket");
   sizes.bucket_ = static_cast<uint32_t>(bucket - buckets.begin());
   const bool exact = inputs == bucket->inputs;
   sizes.inputs_ = std::move(inputs);

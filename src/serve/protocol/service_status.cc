@@ -1,4 +1,6 @@
 // A service's status: Prometheus's text, and JSON for pages and programs.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "heddle/base/json.h"
@@ -33,8 +35,8 @@ void add_requests(Metrics& out, const std::map<std::string, ModelStatisticsRecor
     constexpr size_t kBuckets = std::size(ModelStatisticsRecord::kBuckets_s);
     for (size_t b = 0; b <= kBuckets; ++b) {
       below += s.latency[b];
-      char le[32] = "+Inf";
-      if (b < kBuckets) std::snprintf(le, sizeof le, "%g", ModelStatisticsRecord::kBuckets_s[b]);
+      const std::string le =
+          b < kBuckets ? fmt::format("{:g}", ModelStatisticsRecord::kBuckets_s[b]) : std::string("+Inf");
       out.value("heddle_request_seconds_bucket", model_label(name) + ",le=\"" + le + "\"",
                 static_cast<double>(below));
     }
@@ -243,6 +245,17 @@ std::string InferService::metrics() const {
   return out.take() + (more_metrics_ ? more_metrics_() : "");
 }
 
+double InferService::devices_rate() const {
+  double all = 0;
+  for (const auto& m : current_->plane->deployment().models) all += m.rate_per_s;
+  return all;
+}
+
+double InferService::carried_part() const {
+  const double all = devices_rate();
+  return carried_per_s_ > 0 && all > carried_per_s_ ? carried_per_s_ / all : 1;
+}
+
 double InferService::planned_rate(const std::string& model) const {
   const std::shared_lock lock(gate_);
   const auto it = index_.find(model);
@@ -251,7 +264,7 @@ double InferService::planned_rate(const std::string& model) const {
   double rate = 0;
   for (uint32_t b = 0; b < plane_models(*current_->models[it->second]); ++b)
     rate += current_->plane->deployment().models[place + b].rate_per_s;
-  return rate;
+  return rate * carried_part();
 }
 
 std::vector<InferService::PoolUse> InferService::pools() const {
@@ -286,6 +299,11 @@ Json InferService::status() const {
   const auto c = current_->plane->counters();
   const auto stands_for = models_of_plane(*current_);
   auto of_sessions = sessions();
+  const double carried = carried_part();
+  if (carried < 1) {
+    out["devices_per_s"] = devices_rate();
+    out["http_per_s"] = carried_per_s_.load();
+  }
   for (size_t m = 0; m < current_->models.size(); ++m) {
     const auto& model = *current_->models[m];
     ModelSum sum;
@@ -298,7 +316,7 @@ Json InferService::status() const {
     out["models"].push_back({{"name", model.name},
                              {"version", model.version},
                              {"slo_us", model.slo_us},
-                             {"rate_per_s", sum.rate_per_s},
+                             {"rate_per_s", sum.rate_per_s * carried},
                              {"max_rows", model.max_rows},
                              {"note", model.note},
                              {"precision", model.precision},

@@ -54,18 +54,11 @@ void SimulatedDrive::crash() {
     return entry.first != "/" &&
            (entry.second.file == kNone || file_at(parent_folder(entry.first)) != kFolder);
   });
-  locked_.clear();
 }
 
 void SimulatedFiles::crash() {
   crashed_ = true;
-  for (const auto& [number, file] : open_) unlock(number);
   open_.clear();
-}
-
-void SimulatedFiles::unlock(int file) {
-  std::erase_if(drive_.locked_, [file](const auto& entry) { return entry.second == file; });
-  Simulation::current().wake(&drive_.locked_);
 }
 
 bool SimulatedFiles::pass() {
@@ -112,7 +105,6 @@ int SimulatedFiles::sync(int file) {
 
 int SimulatedFiles::close(int file) {
   if (crashed_) return -EIO;
-  unlock(file);
   open_.erase(file);
   return 0;
 }
@@ -123,6 +115,16 @@ int SimulatedFiles::rename(const std::string& from, const std::string& to) {
   if (file == SimulatedDrive::kNone) return -ENOENT;
   drive_.set(to, file);
   drive_.set(from, SimulatedDrive::kNone);
+  return 0;
+}
+
+int SimulatedFiles::link(const std::string& from, const std::string& to) {
+  if (!pass()) return -EIO;
+  const int file = drive_.file_at(from);
+  if (file == SimulatedDrive::kNone) return -ENOENT;
+  if (drive_.file_at(to) != SimulatedDrive::kNone) return -EEXIST;
+  if (drive_.full) return -ENOSPC;
+  drive_.set(to, file);
   return 0;
 }
 
@@ -151,22 +153,22 @@ int SimulatedFiles::sync_folder(const std::string& path) {
   return 0;
 }
 
-int SimulatedFiles::lock(const std::string& path) {
-  if (!pass()) return -EIO;
-  if (drive_.file_at(parent_folder(path)) != SimulatedDrive::kFolder) return -ENOENT;
-  const int number = ++drive_.opened_;
-  while (drive_.locked_.contains(path) && !crashed_) Simulation::current().wait(&drive_.locked_, INT64_MAX);
-  if (crashed_) return -EIO;
-  drive_.locked_[path] = number;
-  open_[number] = SimulatedDrive::kNone;
-  return number;
-}
-
 Result<std::string> SimulatedFiles::read(const std::string& path, int64_t) {
   if (!pass()) return io_error(path + ": cannot be read");
   const int file = drive_.file_at(path);
   if (file < 0) return Error(Code::kNotFound, path + ": is not there");
   return drive_.files_[static_cast<size_t>(file)].content;
+}
+
+Result<std::vector<std::string>> SimulatedFiles::list(const std::string& folder) {
+  if (!pass()) return io_error(folder + ": cannot be listed");
+  if (drive_.file_at(folder) != SimulatedDrive::kFolder)
+    return Error(Code::kNotFound, folder + ": is not there");
+  std::vector<std::string> names;
+  for (const auto& [path, name] : drive_.names_)
+    if (name.file != SimulatedDrive::kNone && path != folder && parent_folder(path) == folder)
+      names.push_back(path.substr(path.rfind('/') + 1));
+  return names;
 }
 
 }  // namespace heddle

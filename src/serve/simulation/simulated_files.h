@@ -38,7 +38,6 @@ class SimulatedDrive {
 
   std::vector<File> files_;
   std::map<std::string, Name> names_ = {{"/", {kFolder, {}}}};
-  std::map<std::string, int> locked_;  // by which open file
   int opened_ = 0;
 };
 
@@ -46,24 +45,24 @@ class SimulatedDrive {
 class SimulatedFiles final : public FileCalls {
  public:
   explicit SimulatedFiles(SimulatedDrive& drive) : drive_(drive) {}
-  void crash();  // the process gives its locks back and changes nothing any more
+  void crash();  // the process changes nothing any more
 
   int create(const std::string& path, std::optional<unsigned> mode) override;
   int write(int file, std::string_view content) override;
   int sync(int file) override;
   int close(int file) override;
   int rename(const std::string& from, const std::string& to) override;
+  int link(const std::string& from, const std::string& to) override;
   int remove(const std::string& path) override;
   int make_folder(const std::string& path) override;
   int check_folder(const std::string& path) override;
   int sync_folder(const std::string& path) override;
-  int lock(const std::string& path) override;
   Result<std::string> read(const std::string& path, int64_t max_bytes) override;
+  Result<std::vector<std::string>> list(const std::string& folder) override;
 
  private:
   bool pass();  // false: the process has crashed
   bool sync_fails();
-  void unlock(int file);
 
   SimulatedDrive& drive_;
   std::map<int, int> open_;  // number, file

@@ -27,8 +27,8 @@ class SharedStore {
                                               uint64_t revision) = 0;
 };
 
-// A folder, made if it is missing, on this host or on a file system that locks files across hosts. Each entry is
-// a file that is replaced as a whole, and is on the disk when set() returns.
+// A folder, made if it is missing, on this host or on a file system that they share, with hard links. What set() has
+// changed is on the disk when it returns. A server that stands still in a call does not hold up others.
 Result<std::shared_ptr<SharedStore>> folder_store(const std::string& path, FileCalls& files = system_files());
 // A bucket of JetStream's key-value store on disk, made if it is missing. Unsupported if the program was built
 // without NATS's client.

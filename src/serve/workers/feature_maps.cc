@@ -99,12 +99,12 @@ void FeatureMaps::erase(Maps::iterator it) {
   maps_.erase(it);
 }
 
-void FeatureMaps::put(uint64_t batch, uint32_t device, FeatureMap map) {
+void FeatureMaps::put(uint64_t batch, uint32_t device, FeatureMap map, bool made) {
   const std::lock_guard lock(mutex_);
   const TimeNs now = steady_ns();
   auto& kept = maps_[{batch, device}];
   bytes_ += held_bytes(map) - held_bytes(kept.map);
-  kept = {std::move(map), now};
+  kept = {std::move(map), now, made};
   while (!maps_.empty() &&
          (maps_.size() > limit_ || bytes_ > kMostKeptMapBytes || now - maps_.begin()->second.since > keep_))
     erase(maps_.begin());
@@ -134,6 +134,11 @@ std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
 size_t FeatureMaps::size() const {
   const std::lock_guard lock(mutex_);
   return maps_.size();
+}
+
+bool FeatureMaps::has_made() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(maps_, [](const auto& kept) { return kept.second.made; });
 }
 
 void FeatureMaps::clear() {

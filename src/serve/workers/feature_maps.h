@@ -74,17 +74,20 @@ class FeatureMaps {
  public:
   explicit FeatureMaps(size_t limit = 1 << 16, TimeNs keep = 300 * kNsPerSecond)
       : limit_(limit), keep_(keep) {}
-  void put(uint64_t batch, uint32_t device, FeatureMap map);
+  // `made`: by a run of this worker. Others have come for a run.
+  void put(uint64_t batch, uint32_t device, FeatureMap map, bool made = false);
   std::optional<FeatureMap> get(uint64_t batch, uint32_t device) const;
   std::optional<FeatureMap> take(uint64_t batch, uint32_t device);
   void release(uint64_t batch, uint32_t device);
   void clear();
   size_t size() const;
+  bool has_made() const;  // O(maps)
 
  private:
   struct Kept {
     FeatureMap map;
     TimeNs since = 0;
+    bool made = false;
   };
   const size_t limit_;
   const TimeNs keep_;

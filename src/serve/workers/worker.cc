@@ -157,12 +157,13 @@ class WorkerProcess final : public Worker {
     return {};
   }
 
+  // Maps that have come for runs here are not waited for: those runs are refused.
   void drain(double seconds) override {
     resources_.leaving = true;
     const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
     while (live_now() < until) {
       const auto session = calls_.current();
-      if (!session || !session->open() || (session->idle() && resources_.maps.size() == 0)) return;
+      if (!session || !session->open() || (session->idle() && !resources_.maps.has_made())) return;
       sleep_ns(kDrainLook_ns);
     }
   }

@@ -329,7 +329,7 @@ void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) 
                           last](TimeNs measured) {
                            const auto session = self.lock();
                            if (!session || !session->open()) return;
-                           if (!last) session->resources_.maps.put(batch, device, map);
+                           if (!last) session->resources_.maps.put(batch, device, map, true);
                            session->done(attempt, generation, measured, "",
                                          last ? map.digests : std::vector<uint64_t>());
                          });
@@ -359,25 +359,25 @@ void WorkerSession::compute(const worker::Run& run, const worker::Role& role, co
   prepare_outputs(*content->model, *rows);
   ++resources_.runs;
   resources_.rows += run.rows();
-  part.device->run(attempt, std::move(*rows),
-                   [self = weak_from_this(), content, attempt, generation, batch, device, last = role.last()](
-                       std::vector<PartRow>& ran, const Status& status, TimeNs measured) {
-                     const auto session = self.lock();
-                     if (!session || !session->open()) return;
-                     if (!status.ok())
-                       return session->done(attempt, generation, 0, status.error().to_string());
-                     if (last) {
-                       session->send_outputs(attempt, ran);
-                     } else {
-                       const auto count = static_cast<uint32_t>(ran.size());
-                       session->resources_.maps.put(
-                           batch, device,
-                           computed_map(sections_of(*content->model, content->cargo, content->file,
-                                                    content->block_to, ran),
-                                        count));
-                     }
-                     session->done(attempt, generation, measured, "");
-                   });
+  part.device->run(
+      attempt, std::move(*rows),
+      [self = weak_from_this(), content, attempt, generation, batch, device, last = role.last()](
+          std::vector<PartRow>& ran, const Status& status, TimeNs measured) {
+        const auto session = self.lock();
+        if (!session || !session->open()) return;
+        if (!status.ok()) return session->done(attempt, generation, 0, status.error().to_string());
+        if (last) {
+          session->send_outputs(attempt, ran);
+        } else {
+          const auto count = static_cast<uint32_t>(ran.size());
+          session->resources_.maps.put(
+              batch, device,
+              computed_map(
+                  sections_of(*content->model, content->cargo, content->file, content->block_to, ran), count),
+              true);
+        }
+        session->done(attempt, generation, measured, "");
+      });
 }
 
 void WorkerSession::send_outputs(uint64_t attempt, const std::vector<PartRow>& rows) {

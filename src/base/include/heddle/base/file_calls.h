@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heddle/base/status.h"
 
@@ -20,14 +21,14 @@ class FileCalls {
   virtual int sync(int file) = 0;
   virtual int close(int file) = 0;
   virtual int rename(const std::string& from, const std::string& to) = 0;
+  virtual int link(const std::string& from, const std::string& to) = 0;  // -EEXIST: the name is taken
   virtual int remove(const std::string& path) = 0;
   virtual int make_folder(const std::string& path) = 0;  // for this user alone
   virtual int check_folder(
       const std::string& path) = 0;  // -ENOTDIR: it is none; else whether files can be put there
-  virtual int sync_folder(const std::string& path) = 0;  // the names in it
-  // Waits until nobody has it, and makes the file if it is missing. close() gives it back, as the process's end does.
-  virtual int lock(const std::string& path) = 0;
+  virtual int sync_folder(const std::string& path) = 0;                              // the names in it
   virtual Result<std::string> read(const std::string& path, int64_t max_bytes) = 0;  // kNotFound
+  virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;      // names, in no order
 };
 
 FileCalls& system_files();
@@ -37,6 +38,10 @@ FileCalls& system_files();
 // after. On any error but that of syncing the folder, `path` is unchanged. `mode`: of the file; none: the usual one.
 Status replace_file(FileCalls& files, const std::string& temporary, const std::string& path,
                     std::string_view content, std::optional<unsigned> mode = std::nullopt);
+
+// The same for a name that nobody has yet. False: it is taken, and stays as it is. The temporary file is `path` with
+// an ending; a crash may leave it. If somebody removes it meanwhile, the answer is false, too.
+Result<bool> put_file(FileCalls& files, const std::string& path, std::string_view content);
 
 std::string parent_folder(const std::string& path);
 

@@ -64,8 +64,7 @@ class Command {
   Command& option(const std::string& flags, double& out, const std::string& help, double min, double max);
   // "10s", "500ms"; a bare number is in seconds.
   Command& seconds(const std::string& flags, double& out, const std::string& help, double min, double max);
-  // The same for a flag whose value may be left out; it is `alone` then. Where the value is left out, the verb's
-  // argument must not follow the flag unless it is the last word.
+  // The same for a flag whose value may be left out; it is `alone` then.
   Command& seconds_if_given(const std::string& flags, std::optional<double>& out, const char* alone,
                             const std::string& help, double min, double max);
   // "200/s", "12k/s"; a bare number is per second.

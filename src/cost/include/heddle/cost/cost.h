@@ -99,6 +99,12 @@ class CostTable {
   // their times (an op that cannot run alone gets the mean weight of the others). O(ops).
   StageItem stage_item(std::span<const OpId> ops, DeviceId device, double us) const;
 
+  // How many times as long the device's work takes while another process keeps one of its cores busy, at least 1, as
+  // measured with the whole model. 0: not measured.
+  void set_core_taken(DeviceId device, double factor);
+  double core_taken(DeviceId device) const { return core_taken_.empty() ? 0 : core_taken_[device.index()]; }
+  bool has_core_taken() const { return !core_taken_.empty(); }
+
   // Direct host access: the op's time if it reads its parameters in place from host memory instead of the
   // device's (default kImpossible). An op without parameters takes its usual time. A segment takes the sum of
   // its ops' times.
@@ -131,6 +137,7 @@ class CostTable {
   std::vector<double> utilization_;       // op x device; empty: all 1
   std::vector<double> host_access_;       // op x device; empty: impossible everywhere
   std::vector<StageModel> stage_models_;  // per device; empty: all one after another
+  std::vector<double> core_taken_;        // per device; empty: none was measured
   std::vector<SegmentCost> segments_;
   std::unordered_multimap<uint64_t, uint32_t> segment_index_;  // hash(ops, device) -> index
 };

@@ -16,12 +16,16 @@ struct Measurement {
   // program waited for a core: work that is steady beside it slows all runs alike.
   double rel_spread = 0;
   int runs = 0;
+  // With MeasureConditions::core_taken: how many times as long the segment takes then, at least 1. 0: not measured.
+  double core_taken = 0;
 };
 
 // What is else than usual when a segment is measured: the usual is the whole device, with parameters on it.
 struct MeasureConditions {
   int share = 1;             // on 1/share of the device, while the other parts are busy with the same work
   bool host_access = false;  // the segment reads its parameters in place, in mapped host memory
+  // Devices that are sets of cores: also while another thread keeps one of the cores busy.
+  bool core_taken = false;
 };
 
 class SegmentMeasurer {

@@ -34,6 +34,8 @@ bool worth_repeating(const ProfileRecord& record, int64_t now);
 
 // The target for times with direct host access, where parameters are read in place from mapped host memory.
 std::string host_access_target(const std::string& target);
+// The target for times while another thread keeps one of the device's cores busy.
+std::string core_taken_target(const std::string& target);
 
 // One store per file. Each record belongs to a machine fingerprint; a store shows only those of its own
 // machine. Every put is durable at once, so an interrupted profile keeps its records. Thread-safe.

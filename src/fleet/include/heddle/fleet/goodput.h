@@ -36,8 +36,9 @@ struct Goodput {
 };
 
 // Searches for a load factor on `rates_per_s`, [model], from 1/1024 to 2^20, by bisection under the
-// assumption that attainment falls with the load. All loads use the same arrivals, scaled in time. Errors:
-// those of simulate() and make_arrivals(). O(log(capacity / precision)) simulations.
+// assumption that attainment falls with the load. All loads use the same arrivals, scaled in time. As these end,
+// they may all fit in their deadlines. So if they are not recorded, the result is at most what the devices sustain.
+// Errors: those of simulate() and make_arrivals(). O(log(capacity / precision)) simulations.
 Result<Goodput> goodput(const Deployment& deployment, std::span<const double> rates_per_s,
                         const GoodputOptions& options);
 

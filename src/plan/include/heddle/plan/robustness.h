@@ -24,9 +24,15 @@ struct Robustness {
   };
   double value_us = 0;         // at full speed
   std::array<Loss, 3> losses;  // of 10, 25 and 50 %
-  // Devices that are sets of cores: another process takes all of one core. A device of n cores then loses 1/n
-  // of its speed, and one with that core alone half of it. Empty if the plan uses no such device.
-  std::optional<SlowedPlan> core;
+  // Devices that are sets of cores: another process keeps one core busy. Devices are then slower as measured
+  // (CostTable::core_taken). Without a measurement a device of n cores loses 1/n of its speed, and one with that core
+  // alone half of it. Empty if the plan uses no such device.
+  struct CoreTaken {
+    std::string what;  // the core
+    double value_us = 0;
+    bool measured = false;  // on all devices of the plan that have the core
+  };
+  std::optional<CoreTaken> core;
 };
 
 // Each device that the plan uses, and each of their cores, in turn. Engines and precisions of one device slow down

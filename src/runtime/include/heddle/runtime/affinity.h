@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <string>
@@ -25,6 +26,20 @@ int other_half();
 
 // Starts a thread that is bound to `cores` before `work` begins. An empty list binds nothing.
 std::jthread start_thread_on(std::span<const int> cores, std::function<void()> work);
+
+// A thread that computes without end, as another process on the machine would: on one of `cores`, or on any if the list
+// is empty. It runs when the constructor returns.
+class BusyThread {
+ public:
+  explicit BusyThread(std::span<const int> cores);
+  ~BusyThread() { quit_ = true; }
+  BusyThread(const BusyThread&) = delete;
+  BusyThread& operator=(const BusyThread&) = delete;
+
+ private:
+  std::atomic<bool> runs_ = false, quit_ = false;
+  std::jthread thread_;
+};
 
 // Binds the calling thread to `cores` for the guard's lifetime, then restores the previous mask. It does
 // nothing if `cores` is empty or the thread already has this mask.

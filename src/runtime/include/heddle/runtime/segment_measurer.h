@@ -30,6 +30,10 @@ class SegmentProbe {
                                                     std::span<const OpId> ops, const Device& device,
                                                     bool host_access = false);
   Result<Measurement> sample(const MeasureOptions& options, const Deadline& deadline);
+  // How many times as long a run takes, at least 1, while another thread keeps one of the cores busy. Runs alone and
+  // beside it take turns, because a shared machine changes its speed by the second. `alone_us`: about the time of a
+  // run. 0: stopped before the first turn.
+  Result<double> core_taken(double alone_us, const Deadline& deadline);
   // One run on the calling thread. prepare() warms or empties the caches before it.
   void prepare();
   // An accelerator's inputs stay where make() has copied them.
@@ -41,6 +45,7 @@ class SegmentProbe {
   SegmentProbe() = default;
   Status bind(const Graph& graph, std::span<const OpId> ops, const std::shared_ptr<const Model>& model,
               bool host_access);
+  Result<double> mean_us(int runs, const Deadline& deadline);
   void evict();
   void warm() const;
 

@@ -111,6 +111,9 @@ class InferService {
   // Traces requests from here on; outlives the service. Set before anybody asks. Null: nothing is traced.
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
   Tracer* tracer() const { return tracer_; }
+  // Requests per second that clients' way to the service carries: planned rates are together at most that. 0: any
+  // number.
+  void set_carried_rate(double per_s) { carried_per_s_ = per_s; }
   // The repository's; without one what is served.
   std::vector<Repository::Entry> index() const;
 
@@ -128,7 +131,7 @@ class InferService {
   // An error names the models that there are. An empty version is any.
   Result<std::shared_ptr<const ServedModel>> model(const std::string& name, const std::string& version) const;
   std::vector<std::shared_ptr<const ServedModel>> models() const;
-  // Requests per second that the current plan sustains; 0 for a model that it does not have.
+  // Requests per second that the current plan and the way to it sustain; 0 for a model that it does not have.
   double planned_rate(const std::string& model) const;
   ModelStatisticsRecord statistics(const std::string& model) const;
   // Of every model that was ever asked for by a name that existed.
@@ -160,6 +163,10 @@ class InferService {
   // `turn`: of a request that waited for it in its session, else null.
   void begin(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
   Error no_model(const std::string& name) const;
+  // All requests per second that the current plan's devices sustain, and the part of them that the way to the service
+  // carries. With the gate held.
+  double devices_rate() const;
+  double carried_part() const;
 
   mutable SharedMutex gate_;  // exclusive while the plane changes
   std::unique_ptr<Generation> current_;
@@ -171,6 +178,7 @@ class InferService {
   std::function<Json()> more_status_;
   std::function<std::string()> more_metrics_;
   Tracer* tracer_ = nullptr;
+  std::atomic<double> carried_per_s_{0};
   const std::unique_ptr<Sessions> sessions_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> generations_{0};

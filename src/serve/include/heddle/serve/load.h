@@ -45,9 +45,9 @@ Result<Json> ask_json(const LoadTarget& target, const std::string& method, const
 
 // The inputs of a request.
 struct LoadBody {
-  // JSON members behind {"id": ..., and the bytes behind the JSON.
+  // JSON members behind the id and the parameters, and the bytes behind the JSON.
   std::string inputs_json, tensors;
-  std::string grpc_message;  // by gRPC: the request without its id, serialized
+  std::string grpc_message;  // by gRPC: the request without its id and parameters, serialized
 };
 
 // What is asked for, as the server describes it.
@@ -55,6 +55,7 @@ struct ModelUnderLoad {
   std::string name;
   double slo_us = 0;
   double planned_rate_per_s = 0;  // that the server's plan sustains
+  bool keeps_state = false;       // its requests belong to sessions
   std::vector<LoadBody> bodies;   // at least one
   std::vector<uint32_t> turns;  // request number i is of bodies[turns[i % turns.size()]]; empty: of the first
 
@@ -79,6 +80,9 @@ struct LoadOptions {
   // connection, opened as it is needed; by gRPC they share up to 8.
   size_t max_connections = 256;
   double timeout_s = 30;  // from when a request is due until it counts as lost
+  // Of a model with state: so many at once, which requests take in turn, and the requests of each. A request that is
+  // due before the one before it in its session is answered waits, on its clock.
+  size_t sessions = 64, session_requests = 20;
   // HTTP: a request whose connection breaks, that is answered by 503 or not for twice its SLO is sent again after
   // 50 ms, to the next of the target and these, until the timeout. Then it counts as lost, with the last reason.
   std::vector<LoadTarget> standbys;
@@ -97,12 +101,13 @@ struct LoadResult {
   uint64_t mismatched = 0;     // answers that carry another request's id, or are malformed: these fail, too
   DurationHistogram lateness;  // from due to sent
   uint64_t connections = 0;
-  uint64_t resent = 0;  // requests, each as often as it was sent again
-  double seconds = 0;   // from the first request due to the last answer
+  uint64_t resent = 0;    // requests, each as often as it was sent again
+  uint64_t sessions = 0;  // begun, of models with state
+  double seconds = 0;     // from the first request due to the last answer
 };
 
 // Sends `arrivals` (sorted, by index into `models`). Every arrival has exactly one outcome. Errors: arrivals
-// that are not sorted or name no model, no connection at all.
+// that are not sorted or name no model, standbys for a model with state, no connection at all.
 Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
                             std::span<const Arrival> arrivals, const LoadOptions& options);
 

@@ -128,7 +128,8 @@ Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit
 // and puts all known times into the problem's costs. Does nothing if session.may_measure is false. `what`
 // names the work in the progress.
 Result<ProfileSummary> measure_segments(Session& session, const std::vector<ProfileRequest>& wanted,
-                                        double min_s, const std::string& what, const Control& control);
+                                        double min_s, const std::string& what, const Control& control,
+                                        const MeasureConditions& conditions = {});
 
 struct SearchSettings {
   double time_limit_s = 10;
