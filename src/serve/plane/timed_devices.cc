@@ -33,6 +33,7 @@ void TimedDevices::run(uint64_t owner, uint32_t device, TimeNs expected, Ended e
 
 void TimedDevices::give_to(uint64_t owner) {
   std::unique_lock lock(mutex_);
+  if (owner < owner_) return;
   owner_ = owner;
   ends_.clear();
   busy_until_.clear();

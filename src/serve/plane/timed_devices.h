@@ -22,7 +22,7 @@ class TimedDevices {
 
   // Nothing, if the devices are another owner's by now.
   void run(uint64_t owner, uint32_t device, TimeNs expected, Ended ended);
-  // All devices become idle; runs of other owners report no end once this returns.
+  // Unless a later owner, by number, has them: all become idle, and runs of others report no end once this returns.
   void give_to(uint64_t owner);
 
  private:
