@@ -12,8 +12,11 @@ TEST(SimulatedService, HoldsWhatItPromisesUnderSeededFaults) {
   }
 }
 
-// Of a bug that is fixed: a device at work was free after a map had not arrived.
-TEST(SimulatedService, HoldsForASeedThatFailed) { EXPECT_TRUE(simulate_service({.seed = 755}).status.ok()); }
+// Of bugs that are fixed: a device at work was free after a map had not arrived; a step of a session that had ended was
+// sent in the device's next one.
+TEST(SimulatedService, HoldsForSeedsThatFailed) {
+  for (const uint64_t seed : {296, 2188}) EXPECT_TRUE(simulate_service({.seed = seed}).status.ok()) << seed;
+}
 
 TEST(SimulatedService, RunsASeedTheSameWayEveryTime) {
   const auto first = simulate_service({.seed = 7}), again = simulate_service({.seed = 7}),

@@ -19,9 +19,10 @@ TimedDevices::~TimedDevices() {
   thread_.join();
 }
 
-void TimedDevices::run(uint32_t device, TimeNs expected, Ended ended) {
+void TimedDevices::run(uint64_t owner, uint32_t device, TimeNs expected, Ended ended) {
   {
     const std::lock_guard lock(mutex_);
+    if (owner != owner_) return;
     TimeNs& busy = busy_until_[device];
     const TimeNs begin = std::max(busy, live_now());
     busy = begin + static_cast<TimeNs>(static_cast<double>(expected) * slowdown_);
@@ -30,8 +31,10 @@ void TimedDevices::run(uint32_t device, TimeNs expected, Ended ended) {
   changed_.notify_all();
 }
 
-void TimedDevices::forget_all() {
+void TimedDevices::give_to(uint64_t owner) {
   std::unique_lock lock(mutex_);
+  if (owner < owner_) return;
+  owner_ = owner;
   ends_.clear();
   busy_until_.clear();
   changed_.wait(lock, [this] { return !reporting_; });

@@ -20,8 +20,10 @@ class TimedDevices {
   TimedDevices(const TimedDevices&) = delete;
   TimedDevices& operator=(const TimedDevices&) = delete;
 
-  void run(uint32_t device, TimeNs expected, Ended ended);
-  void forget_all();  // all devices become idle; earlier runs report no end once this returns
+  // Nothing, if the devices are another owner's by now.
+  void run(uint64_t owner, uint32_t device, TimeNs expected, Ended ended);
+  // Unless a later owner, by number, has them: all become idle, and runs of others report no end once this returns.
+  void give_to(uint64_t owner);
 
  private:
   struct Run {
@@ -35,6 +37,7 @@ class TimedDevices {
   Condition changed_;
   std::multimap<TimeNs, Run> ends_;
   std::map<uint32_t, TimeNs> busy_until_;
+  uint64_t owner_ = 0;
   bool reporting_ = false, quit_ = false;
   Thread thread_;
 };

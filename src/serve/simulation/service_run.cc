@@ -47,7 +47,8 @@ void ServiceRun::set_up() {
   what_.max_queued = random_.chance(.3) ? 60 : 100'000;
   load_ = random_.chance(.7) ? random_.uniform(.2, .5) : random_.uniform(.5, .9);
   network_.watcher = &sessions_;
-  if (what_.with_workers) requests_.longest_ns = RemotePatience().grace_ns;
+  // Before another plan is in use, runs of the one before end.
+  if (what_.with_workers && kind_.steady) requests_.longest_ns = RemotePatience().grace_ns;
   simulation_.note(what_.fleet.name + (what_.with_workers ? ", workers" : ", timed here") +
                    (kind_.steady ? ", one plan" : ""));
   slots_.resize(what_.with_workers ? 1 + kind_.standbys : 1);

@@ -129,9 +129,9 @@ class SimulatedAnnouncer final : public Announcer {
       : network_(network), server_(server), lease_s_(lease_s) {}
   Status announce(const std::string& key, const std::string& value) override {
     return call([&network = network_, key, value, me = Simulation::current().process()](WorkerBus& bus) {
-      auto status = bus.announce(key, value);
-      if (status.ok()) network.watcher->server_hears(me, worker_entry_from_text(key, value).value().address);
-      return status;
+      // Before the pool can hear of it: what the pool does then is known to the watcher only afterwards.
+      network.watcher->server_hears(me, worker_entry_from_text(key, value).value().address);
+      return bus.announce(key, value);
     });
   }
   Status withdraw(const std::string& key) override {

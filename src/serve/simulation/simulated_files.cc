@@ -6,6 +6,13 @@
 #include "heddle/base/sync.h"
 
 namespace heddle {
+namespace {
+
+size_t part_of(size_t size, Random& random) {
+  return static_cast<size_t>(static_cast<double>(size) * random.unit());
+}
+
+}  // namespace
 
 int SimulatedDrive::file_at(const std::string& path) const {
   const auto it = names_.find(path);
@@ -30,7 +37,7 @@ void SimulatedDrive::crash() {
         break;
       default: {
         const size_t size = f.content.size();
-        f.content.resize(random.below(size + 1));
+        f.content.resize(part_of(size, random));
         if (random.chance(.5)) f.content.resize(size, '\0');
       }
     }
@@ -77,11 +84,12 @@ int SimulatedFiles::create(const std::string& path, std::optional<unsigned>) {
 }
 
 int SimulatedFiles::write(int file, std::string_view content) {
-  while (!content.empty()) {
+  // What is written has texts of other lengths from run to run, such as times, and none may decide.
+  auto& random = Simulation::current().random();
+  for (int64_t parts = random.between(1, 4); parts > 0; --parts) {
     if (!pass()) return -EIO;
     if (drive_.full) return -ENOSPC;
-    const auto part =
-        static_cast<size_t>(Simulation::current().random().between(1, static_cast<int64_t>(content.size())));
+    const size_t part = parts == 1 ? content.size() : part_of(content.size(), random);
     drive_.files_[static_cast<size_t>(open_.at(file))].content += content.substr(0, part);
     content.remove_prefix(part);
   }

@@ -102,12 +102,13 @@ class WorkerCalls final : public WorkerCalled {
       newest_term_ = term_of(next.epoch());
       old = std::move(current_);
       current_ = next.shared_from_this();
+      next.number = ++resources_.sessions;
     }
     if (old) old->end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
-    resources_.devices.forget_all();
+    // A run that the old session has just read begins no more.
+    resources_.devices.give_to(next.number);
     resources_.maps.clear();
     resources_.sender.forget_all();
-    ++resources_.sessions;
     return true;
   }
 
@@ -138,7 +139,7 @@ class WorkerProcess final : public Worker {
         session->end({grpc::StatusCode::UNAVAILABLE, "the worker is stopping"});
       listener_->stop();
     }
-    resources_.devices.forget_all();
+    resources_.devices.give_to(UINT64_MAX);
     resources_.sender.forget_all();
   }
 

@@ -231,8 +231,11 @@ void BusWorkerPool::begin(const WorkerView& view, RemoteTask task) {
   std::string to;
   {
     const std::lock_guard lock(mutex_);
-    if (task.device >= view.loaded.size() || !view.loaded[task.device]) return;
-    if (task.transfer && (task.source >= view.loaded.size() || !view.loaded[task.source])) return;
+    // A thread that was held up may bring a step of a session that has ended since.
+    const auto takes = [&view, &task](uint32_t device) {
+      return device < view.loaded.size() && view.loaded[device] && task.attempt > view.before[device];
+    };
+    if (!takes(task.device) || (task.transfer && !takes(task.source))) return;
     const auto& there = members_[view.places.worker_of(task.device)];
     to = there.entry.address;
     session = task.transfer ? members_[view.places.worker_of(task.source)].session : there.session;

@@ -224,6 +224,7 @@ void BusWorkerPool::loaded(uint64_t session, const worker::Loaded& what) {
         continue;
       }
       view->loaded[v] = 1;
+      view->before[v] = attempts_;
       back.push_back(v);
     }
     for (const auto& r : what.refused())

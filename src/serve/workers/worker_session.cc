@@ -324,7 +324,7 @@ void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) 
   resources_.rows += rows;
   const bool last = role.last();
   // The generation keeps batches of different plans apart where devices have the same numbers.
-  resources_.devices.run(device, run.expected_ns(),
+  resources_.devices.run(number, device, run.expected_ns(),
                          [self = weak_from_this(), map = std::move(map), attempt, generation, batch, device,
                           last](TimeNs measured) {
                            const auto session = self.lock();

@@ -68,6 +68,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   bool is_silent() const;
   // Called once, after the handshake: false refuses the server.
   std::function<bool(WorkerSession&)> admit;
+  std::atomic<uint64_t> number{0};  // of the worker's sessions, from 1, once it is admitted
 
   void read_done(bool ok) override;
   void write_done(bool ok) override;

@@ -121,6 +121,7 @@ WorkerView::WorkerView(uint64_t number, const Fleet& fleet, const Deployment& de
       places(deployment),
       loaded(deployment.devices.size(), 0),
       asked(deployment.devices.size(), 0),
+      before(deployment.devices.size(), 0),
       place(deployment.devices.size()),
       refused(deployment.devices.size()) {}
 

@@ -58,8 +58,10 @@ class WorkerView {
   const std::map<std::string, worker::ModelFile> files;  // of the models that are computed, by name
   // Guarded by the pool's lock.
   DevicePlaces places;
-  std::vector<char> loaded;          // [virtual device] its worker is there and has loaded it
-  std::vector<uint64_t> asked;       // [virtual device] the session that was sent its role; 0: none
+  std::vector<char> loaded;     // [virtual device] its worker is there and has loaded it
+  std::vector<uint64_t> asked;  // [virtual device] the session that was sent its role; 0: none
+  std::vector<uint64_t>
+      before;  // [virtual device] the last attempt before it was loaded: of an earlier session
   std::vector<worker::Place> place;  // [virtual device] of those that compute, as their worker reported
   std::vector<std::string> refused;  // [virtual device] why that session does not load it; empty: it may
 
