@@ -10,12 +10,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What leaves its picture's size open gets a usual one.
-std::map<std::string, Shape> default_shapes(const std::string& name) {
-  if (name.find("_det_") != std::string::npos) return {{"x", {1, 3, 320, 320}}};
-  if (name.find("_rec_") != std::string::npos) return {{"x", {1, 3, 48, 320}}};
-  if (name.find("_cls_") != std::string::npos) return {{"x", {1, 3, 48, 192}}};
-  return {};
+// What leaves the size of its picture or its sound open gets a usual one.
+ImportOptions usual_import(const std::string& name) {
+  const auto has = [&name](std::string_view part) { return name.find(part) != std::string::npos; };
+  ImportOptions usual;
+  if (has("_det_")) usual.shapes = {{"x", {1, 3, 320, 320}}};
+  if (has("_rec_")) usual.shapes = {{"x", {1, 3, 48, 320}}};
+  if (has("_cls_")) usual.shapes = {{"x", {1, 3, 48, 192}}};
+  if (has("silero_vad") && !has("_sequence") && !has("_openvino")) usual.shapes = {{"input", {1, 512}}};
+  if (name == "silero_vad") {
+    usual.shapes["state"] = {2, 1, 128};
+    usual.values = {{"sr", {16000}}};
+  }
+  return usual;
 }
 
 void add_models(const fs::path& place, std::vector<BenchModel>& models) {
@@ -30,7 +37,7 @@ void add_models(const fs::path& place, std::vector<BenchModel>& models) {
   for (const auto& file : files) {
     if (file.extension() != ".onnx") continue;
     const auto name = file.stem().string();
-    models.push_back({.name = name, .path = file.string(), .place = {}, .shapes = default_shapes(name)});
+    models.push_back({.name = name, .path = file.string(), .place = {}, .import = usual_import(name)});
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 
 #include "heddle/base/control.h"
@@ -13,13 +12,9 @@ namespace heddle::bench {
 
 struct BenchModel {
   std::string name, path;
-  std::string place;                    // "3/12"
-  std::map<std::string, Shape> shapes;  // usual ones, for models that leave theirs open
-  ModelSpec source() const {
-    ModelSpec source{.path = path, .import = {}};
-    source.import.shapes = shapes;
-    return source;
-  }
+  std::string place;     // "3/12"
+  ImportOptions import;  // usual sizes, for models that leave theirs open
+  ModelSpec source() const { return {.path = path, .import = import}; }
 };
 
 // Calls `run(model)` for those of --models, else for those of the installed wheels, until one fails. After Ctrl-C what
