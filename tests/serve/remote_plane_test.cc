@@ -9,6 +9,7 @@
 
 #include "data_plane_support.h"
 #include "heddle/serve/live_plane.h"
+#include "plane/timed_devices.h"
 #include "serve_support.h"
 #include "workers/feature_maps.h"
 #include "workers/worker_view.h"
@@ -425,6 +426,29 @@ TEST(FeatureMaps, AreKnownByTheirBytes) {
   EXPECT_TRUE(maps.get(2, 5));
   EXPECT_EQ(maps.take(3, 5)->bytes, 3U);
   EXPECT_FALSE(maps.take(3, 5));
+}
+
+TEST(FeatureMaps, KnowWhichTheirWorkerHasMade) {
+  FeatureMaps maps;
+  maps.put(1, 0, {10, {}});
+  EXPECT_FALSE(maps.has_made()) << "it has come for a run";
+  maps.put(2, 0, {10, {}}, true);
+  EXPECT_TRUE(maps.has_made());
+  maps.release(2, 0);
+  EXPECT_FALSE(maps.has_made());
+}
+
+TEST(TimedDevices, BeginNothingForAnEarlierOwner) {
+  std::atomic<int> first{0}, second{0};
+  TimedDevices devices(1);
+  devices.give_to(1);
+  devices.run(1, 0, 60'000 * kStepMs, [&](TimeNs) { ++first; });
+  devices.give_to(2);
+  devices.run(1, 0, 0, [&](TimeNs) { ++first; });
+  devices.give_to(1);  // late
+  devices.run(2, 0, kStepMs, [&](TimeNs) { ++second; });
+  EXPECT_TRUE(eventually([&] { return second == 1; }));
+  EXPECT_EQ(first, 0);
 }
 
 TEST(DevicePlaces, StayWhereTheyAreAndMoveWhenTheirWorkerIsGone) {

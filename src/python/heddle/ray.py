@@ -245,22 +245,27 @@ class Fleet:
         self._workers: list[Any] = []
         # An autoscaler starts nodes for it at once, and not worker by worker.
         ray.autoscaler.sdk.request_resources(bundles=deployment.demand())
-        self._servers = self._start_spread(
-            deployment.servers, deployment.server_bundle, _ServerActor, lambda _: (deployment,)
-        )
-        for group in deployment.groups:
-            self._workers += self._start_spread(
-                group.workers,
-                group.bundle,
-                _WorkerActor,
+        # Workers need nodes of their class, and the server could run on any: it gets what they leave.
+        places = [self._reserve(group.workers, group.bundle) for group in deployment.groups]
+        self._servers = self._start(
+            self._reserve(deployment.servers, deployment.server_bundle),
+            deployment.server_bundle, _ServerActor, lambda _: (deployment,),
+        )  # fmt: skip
+        for group, placed in zip(deployment.groups, places, strict=True):
+            self._workers += self._start(
+                placed, group.bundle, _WorkerActor,
                 lambda index, group=group: (deployment, group, f"{group.name}-{index}", self._servers[0]),
-            )
+            )  # fmt: skip
 
-    def _start_spread(self, count: int, bundle: dict[str, float], actor: type, arguments: Any) -> list[Any]:
-        """Actors that each take a bundle, on as many nodes as there are."""
-        ray = _ray()
-        placed = ray.util.placement_group([bundle] * count, strategy="SPREAD")
+    def _reserve(self, count: int, bundle: dict[str, float]) -> Any:
+        """A place for each process, on as many nodes as there are."""
+        placed = _ray().util.placement_group([bundle] * count, strategy="SPREAD")
         self._groups.append(placed)
+        return placed
+
+    def _start(self, placed: Any, bundle: dict[str, float], actor: type, arguments: Any) -> list[Any]:
+        """An actor on each of the places."""
+        ray = _ray()
         resources = {name: amount for name, amount in bundle.items() if name not in ("CPU", "GPU")}
         return [
             ray.remote(actor)
@@ -276,7 +281,7 @@ class Fleet:
                 max_concurrency=8,
             )
             .remote(*arguments(index))
-            for index in range(count)
+            for index in range(len(placed.bundle_specs))
         ]
 
     @property
