@@ -120,6 +120,33 @@ class SystemFiles final : public FileCalls {
   }
 };
 
+// Fills and syncs the new file, which is open as `file`, and gives it its name by `show`.
+template <class Show>
+Status show_file(FileCalls& files, int file, const std::string& temporary, const std::string& path,
+                 std::string_view content, const Show& show) {
+  if (file < 0) return system_error("cannot create a file beside it", path, -file);
+  const char* action = "cannot write";
+  int failed = files.write(file, content);
+  if (failed == 0) {
+    action = "cannot write to disk";
+    failed = files.sync(file);
+  }
+  const int closed = files.close(file);
+  if (failed == 0) failed = closed;
+  if (failed == 0) {
+    action = "cannot replace";
+    failed = show();
+  }
+  if (failed != 0) {
+    files.remove(temporary);
+    return system_error(action, path, -failed);
+  }
+  // The content is safe by now, but the name may still stand for the old one after a power failure.
+  if (const int lost = files.sync_folder(parent_folder(path)); lost != 0)
+    return system_error("cannot write its folder to disk", path, -lost);
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
@@ -171,37 +198,6 @@ FileCalls& system_files() {
   static SystemFiles files;
   return files;
 }
-
-namespace {
-
-// Fills and syncs the new file, which is open as `file`, and gives it its name by `show`.
-template <class Show>
-Status show_file(FileCalls& files, int file, const std::string& temporary, const std::string& path,
-                 std::string_view content, const Show& show) {
-  if (file < 0) return system_error("cannot create a file beside it", path, -file);
-  const char* action = "cannot write";
-  int failed = files.write(file, content);
-  if (failed == 0) {
-    action = "cannot write to disk";
-    failed = files.sync(file);
-  }
-  const int closed = files.close(file);
-  if (failed == 0) failed = closed;
-  if (failed == 0) {
-    action = "cannot replace";
-    failed = show();
-  }
-  if (failed != 0) {
-    files.remove(temporary);
-    return system_error(action, path, -failed);
-  }
-  // The content is safe by now, but the name may still stand for the old one after a power failure.
-  if (const int lost = files.sync_folder(parent_folder(path)); lost != 0)
-    return system_error("cannot write its folder to disk", path, -lost);
-  return {};
-}
-
-}  // namespace
 
 Status replace_file(FileCalls& files, const std::string& temporary, const std::string& path,
                     std::string_view content, std::optional<unsigned> mode) {

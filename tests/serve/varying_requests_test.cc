@@ -20,6 +20,19 @@ using testing::HasSubstr;
 using testing::Pointwise;
 namespace ow = onnx_writer;
 
+// Requests of these shapes within a tenth of a second: each is answered by 200.
+void expect_load_answered(const LoadTarget& target, const std::string& trace, int requests) {
+  const auto shapes = parse_shape_trace(trace);
+  ASSERT_TRUE(shapes.ok());
+  const auto models = load_models(target, {}, {.payload_bytes = 0, .shapes = *shapes, .seed = 1});
+  ASSERT_TRUE(models.ok()) << models.error().to_string();
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < requests; ++i) arrivals.push_back({i * (kNsPerSecond / 10 / requests), 0});
+  const auto result = run_load(target, *models, arrivals, {});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(result->statuses.at(200), static_cast<uint64_t>(requests)) << load_text(*result, 1);
+}
+
 class VaryingByGrpc : public Varying {
  protected:
   void listen() {
@@ -112,15 +125,7 @@ TEST_F(VaryingByGrpc, MetadataErrorsAndLoadsAreThoseOfHttp) {
   LoadTarget target;
   target.grpc = true;
   target.port = grpc_->port();
-  const auto shapes = parse_shape_trace("1,3,2 *5\n1,3,4\n1,3,7 *3\n");
-  ASSERT_TRUE(shapes.ok());
-  const auto models = load_models(target, {}, {.payload_bytes = 0, .shapes = *shapes, .seed = 1});
-  ASSERT_TRUE(models.ok()) << models.error().to_string();
-  std::vector<Arrival> arrivals;
-  for (int i = 0; i < 200; ++i) arrivals.push_back({i * 500'000, 0});
-  const auto result = run_load(target, *models, arrivals, {});
-  ASSERT_TRUE(result.ok()) << result.error().to_string();
-  EXPECT_EQ(result->statuses.at(200), 200U) << load_text(*result, 1);
+  expect_load_answered(target, "1,3,2 *5\n1,3,4\n1,3,7 *3\n", 200);
   const auto sent = service_.statistics("net").buckets;
   EXPECT_EQ(sent.at("1x3x4") + sent.at("1x3x8"), 200U);
   EXPECT_GT(sent.at("1x3x8"), 20U);
@@ -187,15 +192,7 @@ TEST_F(VaryingWithState, TheirLoadHasSessionsOfSeveralSizes) {
   start(running_model(true), buckets({"x=1,{4,8,16}"}));
   LoadTarget target;
   target.port = server_->port();
-  const auto shapes = parse_shape_trace("1,3 *5\n1,4\n1,13 *3\n");
-  ASSERT_TRUE(shapes.ok());
-  const auto models = load_models(target, {}, {.payload_bytes = 0, .shapes = *shapes, .seed = 1});
-  ASSERT_TRUE(models.ok()) << models.error().to_string();
-  std::vector<Arrival> arrivals;
-  for (int i = 0; i < 100; ++i) arrivals.push_back({i * 1'000'000, 0});
-  const auto result = run_load(target, *models, arrivals, {});
-  ASSERT_TRUE(result.ok()) << result.error().to_string();
-  EXPECT_EQ(result->statuses.at(200), 100U) << load_text(*result, 1);
+  expect_load_answered(target, "1,3 *5\n1,4\n1,13 *3\n", 100);
 }
 
 TEST_F(VaryingWithState, AStateOfAnotherShapeInEachBucketIsRefused) {

@@ -12,17 +12,9 @@ namespace {
 
 constexpr Engine kRivals[] = {Engine::kOpenVino, Engine::kOnnxRuntime};
 
-std::string with_neighbours(size_t count) { return std::to_string(count) + " busy: "; }
-
-void add_largest(const std::string& metric, const std::vector<double>& ratios, double target,
-                 std::vector<BenchRow>& rows) {
-  if (ratios.empty()) return;
-  auto row = bench_row("models", "all models", "auto", metric, "", *std::ranges::max_element(ratios));
-  row.against(target, "target");
-  rows.push_back(row);
-}
-
 }  // namespace
+
+std::string with_neighbours(size_t count) { return std::to_string(count) + " busy: "; }
 
 Status bench_busy(const BenchModel& model, const BenchOptions& options, const Control& control,
                   std::vector<BenchRow>& rows, BusyRatios& ratios) {
@@ -70,14 +62,6 @@ Status bench_busy(const BenchModel& model, const BenchOptions& options, const Co
     ratios[count].p95.push_back(versus.ours_p95_us / best_p95_us);
   }
   return {};
-}
-
-void add_busy_totals(const BusyRatios& ratios, std::vector<BenchRow>& rows) {
-  for (size_t count = 0; count < ratios.size(); ++count) {
-    const std::string with = with_neighbours(count);
-    add_largest(with + "median / better engine, largest", ratios[count].median, 1.05, rows);
-    add_largest(with + "95th percentile / better engine, largest", ratios[count].p95, 1.1, rows);
-  }
 }
 
 }  // namespace heddle::bench

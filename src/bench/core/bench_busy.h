@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "bench_files.h"
 
@@ -16,7 +18,7 @@ using BusyRatios = std::array<LoadRatios, 3>;  // beside 0, 1 and 2 threads that
 
 Status bench_busy(const BenchModel& model, const BenchOptions& options, const Control& control,
                   std::vector<BenchRow>& rows, BusyRatios& ratios);
-// The largest ratios of all models.
-void add_busy_totals(const BusyRatios& ratios, std::vector<BenchRow>& rows);
+// What their metrics begin with.
+std::string with_neighbours(size_t count);
 
 }  // namespace heddle::bench

@@ -23,6 +23,7 @@ struct Choice {
   const char* name;
   VariantSettings variants;
 };
+bool is_auto(const Choice& choice) { return std::string_view(choice.name) == "auto"; }
 std::vector<Choice> precision_choices() {
   Choice f32{"f32", {}}, budget{"budget", {}};
   f32.variants.precisions = {"f32"};
@@ -123,7 +124,7 @@ void add_ratios(const BenchModel& model, const std::string& what, bool throughpu
 Result<Measured> bench_choice(const BenchModel& model, Objective kind, const Choice& choice,
                               const BenchOptions& options, const Control& control,
                               std::vector<BenchRow>& rows, ModelOutcome& outcome) {
-  const bool throughput = kind == Objective::kThroughput, is_auto = std::string_view(choice.name) == "auto";
+  const bool throughput = kind == Objective::kThroughput, usual = is_auto(choice);
   const std::string what = std::string(objective_name(kind)) + " " + choice.name;
   ProblemSettings settings;
   settings.objective = kind;
@@ -161,7 +162,7 @@ Result<Measured> bench_choice(const BenchModel& model, Objective kind, const Cho
   const std::span<const Engine> engines = kEngines;
   HEDDLE_ASSIGN_OR_RETURN(const auto versus,
                           compare_with_engines(session.problem, plan.plan, session.loaded.model,
-                                               is_auto ? engines : engines.first(2), rounds));
+                                               usual ? engines : engines.first(2), rounds));
   measured.us = versus.ours_us;
   measured.wide_us = versus.engines[1].us;
 
@@ -171,13 +172,13 @@ Result<Measured> bench_choice(const BenchModel& model, Objective kind, const Cho
   auto in_turns = model_row(model.name, what + " in turns", "us", recheck.measured_us);
   in_turns.beside("in turns", recheck.predicted_us);
   rows.push_back(in_turns);
-  if (!throughput && !is_auto && versus.engines.front().absent.empty()) {
+  if (!throughput && !usual && versus.engines.front().absent.empty()) {
     auto against = model_row(model.name, what + ", beside openvino", "us", versus.ours_us);
     against.beside("openvino", versus.engines.front().us);
     rows.push_back(against);
   }
   if (!throughput) add_errors(model.name, what, measured.error, rows);
-  if (!is_auto) return measured;
+  if (!usual) return measured;
   if (!throughput) {
     outcome.errors.push_back(100 * std::fabs(recheck.error));
     outcome.profile_errors.push_back(100 * std::fabs(run.measured_us - plan.value_us) / plan.value_us);
@@ -190,8 +191,7 @@ Result<Measured> bench_choice(const BenchModel& model, Objective kind, const Cho
 Status bench_objective(const BenchModel& model, Objective kind, const BenchOptions& options,
                        const Control& control, std::vector<BenchRow>& rows, ModelOutcome& outcome) {
   for (const Choice& choice : precision_choices()) {
-    const bool is_auto = std::string_view(choice.name) == "auto";
-    if (!wanted(options, choice.name) || (kind == Objective::kThroughput && !is_auto)) continue;
+    if (!wanted(options, choice.name) || (kind == Objective::kThroughput && !is_auto(choice))) continue;
     HEDDLE_ASSIGN_OR_RETURN(const auto measured,
                             bench_choice(model, kind, choice, options, control, rows, outcome));
     if (!choice.variants.budget) continue;
@@ -232,14 +232,19 @@ Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Co
     HEDDLE_ASSIGN_OR_RETURN(const bool loads, add_load(model, rows));
     loaded += loads;
     if (!loads) return {};
-    for (const Objective objective : {Objective::kLatency, Objective::kThroughput}) {
-      ModelProgress named(control.progress,
-                          model.place + " " + model.name + ", " + objective_name(objective));
+    const auto part = [&](const std::string& what, const auto& run) -> Status {
+      ModelProgress named(control.progress, model.place + " " + model.name + ", " + what);
       Control inside = control;
       if (control.progress != nullptr) inside.progress = &named;
-      HEDDLE_RETURN_IF_ERROR(bench_objective(model, objective, options, inside, rows, outcome));
-    }
-    return wanted(options, "busy") ? bench_busy(model, options, control, rows, busy) : Status();
+      return run(inside);
+    };
+    for (const Objective objective : {Objective::kLatency, Objective::kThroughput})
+      HEDDLE_RETURN_IF_ERROR(part(objective_name(objective), [&](const Control& inside) {
+        return bench_objective(model, objective, options, inside, rows, outcome);
+      }));
+    if (!wanted(options, "busy")) return {};
+    return part("busy",
+                [&](const Control& inside) { return bench_busy(model, options, inside, rows, busy); });
   }));
   add_target(rows, "models that load", "", loaded, models);
   add_target(rows, "error in turns, median", "%", median_us(outcome.errors), 3);
@@ -251,7 +256,12 @@ Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Co
   add_target(rows, "throughput ratio, largest", "", ranked(outcome.throughput_ratios, 1), 1.02);
   add_target(rows, "branching throughput, largest", "", ranked(outcome.branching_ratios, 1), 1.0);
   add_target(rows, "mean error over OpenVINO's, largest", "of range", ranked(outcome.excess, 1), 0);
-  add_busy_totals(busy, rows);
+  for (size_t count = 0; count < busy.size() && wanted(options, "busy"); ++count) {
+    const auto& [medians, p95s] = busy[count];
+    const std::string with = with_neighbours(count);
+    add_target(rows, with + "median / better engine, largest", "", ranked(medians, 1), 1.05);
+    add_target(rows, with + "95th percentile / better engine, largest", "", ranked(p95s, 1), 1.1);
+  }
   add_target(rows, "budgets kept", "", outcome.budgets_kept, outcome.budgets);
   double log_sum = 0;
   for (const double s : outcome.speedups) log_sum += std::log(s);

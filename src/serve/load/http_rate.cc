@@ -35,11 +35,7 @@ Result<double> measured_http_rate(double seconds, const CancelToken& cancel) {
   HEDDLE_ASSIGN_OR_RETURN(auto generation, timed_generation(fleet, plan, {}));
   InferService service;
   service.serve(std::move(generation));
-  HEDDLE_ASSIGN_OR_RETURN(
-      const auto server,
-      HttpServer::start({}, [&service](const HttpHead& head, HttpBody body, HttpReply reply) {
-        answer_rest(service, head, std::move(body), std::move(reply));
-      }));
+  HEDDLE_ASSIGN_OR_RETURN(const auto server, start_rest(service));
   LoadTarget target;
   target.port = server->port();
   HEDDLE_ASSIGN_OR_RETURN(const auto models,
