@@ -36,7 +36,7 @@ demo: ## what this needs of the set-up, then build, plan, run and explain two re
 	@scripts/demo.sh
 
 test: build ## build, then all tests; TORCH=1 with those of the backend torch
-	@scripts/build.sh fuzz
+	@scripts/build.sh debug fuzz_targets
 	@scripts/test.sh release
 
 test-torch: setup ## the tests of the backend torch alone, in a build of their own; skipped where there is no libtorch
@@ -69,7 +69,7 @@ sanitize: setup ## the tests that need no inference engine under the sanitizers,
 	@scripts/test.sh tsan -R "^($$(echo $(THREADED) | tr ' ' '|'))\."
 
 fuzz: setup ## the fuzz targets, each for HEDDLE_FUZZ_SECONDS (default 10)
-	@scripts/build.sh fuzz
+	@scripts/build.sh debug fuzz_targets
 	@HEDDLE_ONLY_CONFIGURE=1 scripts/build.sh release
 	@scripts/test.sh release -R '^fuzz\.'
 
@@ -80,6 +80,7 @@ format-check: ## fail when a source is not formatted
 	@scripts/format.sh --check
 
 tidy: setup ## clang-tidy over src
+	@scripts/setup.sh --tidy
 	@scripts/tidy.sh
 
 check: format-check test debug tsan tidy ## everything: format, tests, both sanitizer builds, clang-tidy
@@ -91,5 +92,5 @@ bench: setup ## build, then the core benchmarks beside their baselines
 	@scripts/build.sh release heddle
 	@build/heddle bench core
 
-clean: ## remove the build folders and the demo's output; keeps .venv and .venv-docs
-	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-coverage build-torch build-gpu build-docs build-wheel-* demo-out dist
+clean: ## remove the build folders and the demo's output; keeps the Python environments
+	@rm -rf build build-debug build-tsan build-tidy build-coverage build-torch build-gpu build-docs build-wheel-* demo-out dist

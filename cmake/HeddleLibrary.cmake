@@ -9,7 +9,7 @@
 # heddle_unity(TARGET [WHOLE] [ALONE sources...])
 # Compiles each room of the target (the sources of one folder) as one file, except ALONE: reading headers is most of the
 # compile time. The names that sources of a room keep to themselves must differ. Sources still
-# include what they use: clang-tidy and -DHEDDLE_UNITY=OFF compile each by itself.
+# include what they use: -DHEDDLE_UNITY=OFF compiles each by itself.
 function(heddle_unity target)
   cmake_parse_arguments(UNITY "WHOLE" "" "ALONE" ${ARGN})
   if(NOT HEDDLE_UNITY)
@@ -81,6 +81,7 @@ function(heddle_test folder)
   target_compile_definitions(${folder}_tests PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${folder}_tests PRIVATE heddle_options ${ARGN} GTest::gmock GTest::gtest_main)
   heddle_unity(${folder}_tests)
+  target_sources(${folder}_tests PRIVATE ${HEDDLE_SANITIZED_SOURCES})
   set(usual TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60)
   set(properties PROPERTIES TIMEOUT 300 ${HEDDLE_TEST_PROPERTIES})
   if(HEDDLE_TESTS_ALONE)

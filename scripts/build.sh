@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build.sh PRESET [TARGET...]  Configures where needed and builds. Presets: release, torch, debug, tsan, coverage, fuzz.
+# build.sh PRESET [TARGET...]  Configures where needed and builds. Presets: release, torch, debug, tsan, coverage.
 # Settings from the environment: JOBS (default: the number of cores); HEDDLE_ONLY_CONFIGURE=1 does not build;
 # TORCH=1 adds the backend torch (needs libtorch, that of HEDDLE_TORCH_PYTHON where it is set), TORCH=0 takes it out
 # again, without TORCH it stays as it was.
@@ -33,9 +33,9 @@ if [ -f "$cache" ]; then
     fresh=(--fresh)
   fi
 fi
-# The fuzz targets read files; no backend has a part in that. The preset torch has it in any case.
+# The preset torch has the backend torch in any case.
 torch=()
-if [ -n "${TORCH:-}" ] && [ "$preset" != fuzz ] && [ "$preset" != torch ]; then
+if [ -n "${TORCH:-}" ] && [ "$preset" != torch ]; then
   case "$TORCH" in
     1) wanted=ON ;;
     0) wanted=OFF ;;

@@ -4,6 +4,7 @@
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
 # setup.sh --demo        only what `make demo` needs: no clang, no MPI, 387 of 761 MB of wheels
 # setup.sh --docs        only what `make docs` needs: MkDocs in .venv-docs, 27 MB of wheels
+# setup.sh --tidy        clang-tidy in .venv-tidy, 46 MB
 # setup.sh --deploy      what `make test-deploy` needs: Slurm, NATS, and Ray in .venv-deploy (130 MB of wheels)
 # setup.sh --torch       libtorch for the backend torch, which the rest does without
 # setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
@@ -99,20 +100,21 @@ find_python() {
     "Install one and name it: HEDDLE_PYTHON=/path/to/python3.11 make setup"
 }
 
-# requirements all|demo|docs|deploy|wheelhouse: their files. Wheels of docs and deploy are no part of "all".
+# A set is one of all, demo, docs, deploy, tidy and wheelhouse.
+# requirements SET: its files. Wheels of docs, deploy and tidy are no part of "all".
 requirements() {
   case "$1" in
     demo) printf 'scripts/requirements/%s.txt\n' run build models ;;
-    docs | deploy) printf 'scripts/requirements/%s.txt\n' "$1" ;;
+    docs | deploy | tidy) printf 'scripts/requirements/%s.txt\n' "$1" ;;
     wheelhouse) printf '%s\n' scripts/requirements/*.txt ;;
-    *) printf '%s\n' scripts/requirements/*.txt | grep -Ev '/(docs|deploy)\.txt$' ;;
+    *) printf '%s\n' scripts/requirements/*.txt | grep -Ev '/(docs|deploy|tidy)\.txt$' ;;
   esac
 }
 
-# environment all|demo|docs|deploy: its folder.
+# environment SET: its folder.
 environment() {
   case "$1" in
-    docs | deploy) printf '.venv-%s' "$1" ;;
+    docs | deploy | tidy) printf '.venv-%s' "$1" ;;
     *) printf '.venv' ;;
   esac
 }
@@ -120,7 +122,7 @@ environment() {
 # One stamp per set of requirements, written last, so that an interrupted installation is taken up again.
 wanted_stamp() { printf '%s ' "$1" && requirements "$1" | xargs cat | sha256sum | cut -c1-16; }
 
-# pip_wheels all|demo|docs|deploy|wheelhouse VERB...  They list everything that is needed, with hashes; of some wheels
+# pip_wheels SET VERB...  They list everything that is needed, with hashes; of some wheels
 # only the libraries or models are used, whatever Python and dependencies their packages ask for.
 pip_wheels() {
   local files=() file python
@@ -131,7 +133,7 @@ pip_wheels() {
     --only-binary=:all: --ignore-requires-python "${files[@]}"
 }
 
-# make_environment all|demo|docs|deploy
+# make_environment SET
 make_environment() {
   local folder stamp there
   folder=$(environment "$1")
@@ -187,11 +189,12 @@ case "${1:-}" in
     make_environment demo
     ;;
   --docs) make_environment docs ;;
+  --tidy) make_environment tidy ;;
   --deploy)
     check_packages scripts/packages/base.txt scripts/packages/full.txt scripts/packages/deploy.txt
     make_environment deploy
     ;;
   --torch) check_libtorch ;;
   --wheelhouse) make_wheelhouse ;;
-  *) die "usage: setup.sh [--demo | --docs | --deploy | --torch | --wheelhouse]" ;;
+  *) die "usage: setup.sh [--demo | --docs | --tidy | --deploy | --torch | --wheelhouse]" ;;
 esac

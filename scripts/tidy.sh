@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# tidy.sh [FILE...]  Runs clang-tidy over the given sources, or over all of src/.
+# tidy.sh [PATTERN]  Runs clang-tidy over the rooms of src, each as the one file that the build compiles, or over those
+# whose path matches the pattern (as `src/plan/`). Ends with status 1 if anything is found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-command -v clang-tidy >/dev/null || {
-  echo "tidy: clang-tidy is missing; install the package clang-tidy" >&2
-  exit 1
-}
-# The compile commands of single sources, and the headers that are generated.
-cmake --preset release -B build-tidy -DHEDDLE_UNITY=OFF >/dev/null
-cmake --build build-tidy --target heddle_open_inference heddle_commit >/dev/null
-if [ $# -gt 0 ]; then
-  printf '%s\0' "$@"
-else
-  find src -name '*.cc' -print0
-fi | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy -p build-tidy --quiet
+[ $# -le 1 ] || { echo "tidy: error: usage: tidy.sh [PATTERN]" >&2; exit 2; }
+command -v clang++ >/dev/null || { echo "tidy: error: there is no clang++; run: make setup" >&2; exit 1; }
+
+# clang's flags, for clang-tidy does not know all of GCC's; and the headers that are generated.
+cmake --preset release -B build-tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DHEDDLE_MPI=OFF >/dev/null
+cmake --build build-tidy --target heddle_open_inference heddle_worker_protocol heddle_commit >/dev/null
+.venv/bin/python - "${1:-}" <<'PYTHON' | xargs -r -n 1 -P "$(nproc)" .venv-tidy/bin/clang-tidy -p build-tidy --quiet
+import json, re, sys
+for entry in json.load(open("build-tidy/compile_commands.json")):
+    path = entry["file"]
+    if re.search(r"/generated/|/tests/|nanobind", path) is None and sys.argv[1] in path:
+        print(path)
+PYTHON

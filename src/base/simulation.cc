@@ -11,10 +11,10 @@
 
 #include "heddle/base/sync.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(HEDDLE_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -41,9 +41,9 @@ class Simulation::System final : public internal::SimulatedSystem {
     int64_t until = 0;            // it may go on then; with a place, when it is woken, too
     int64_t held_until = 0;       // but not before
     bool finished = false;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
     void* fake_stack = nullptr;
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(HEDDLE_THREAD_SANITIZER)
     void* tsan = nullptr;
 #endif
   };
@@ -62,7 +62,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     auto* const before = std::exchange(internal::simulated, this);
     create(0, std::move(first));
     current_ = &outer_;
-#if defined(__SANITIZE_THREAD__)
+#if defined(HEDDLE_THREAD_SANITIZER)
     outer_.tsan = __tsan_get_current_fiber();
 #endif
     switch_to(*choose());
@@ -133,7 +133,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     f.context.uc_stack.ss_size = kFibreStack;
     f.context.uc_link = nullptr;
     ::makecontext(&f.context, &System::enter, 0);
-#if defined(__SANITIZE_THREAD__)
+#if defined(HEDDLE_THREAD_SANITIZER)
     f.tsan = __tsan_create_fiber(0);
 #endif
     live_.push_back(&f);
@@ -176,7 +176,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     static auto* const kept = new std::vector<std::unique_ptr<Fibre>>;
     const std::lock_guard lock(mutex);
     for (auto& f : fibres_) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
       if (!f->finished) __lsan_register_root_region(f->stack, kFibreStack);
 #endif
       kept->push_back(std::move(f));
@@ -226,11 +226,11 @@ class Simulation::System final : public internal::SimulatedSystem {
 
   void switch_to(Fibre& next) {
     Fibre* const last = std::exchange(current_, &next);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
     __sanitizer_start_switch_fiber(last->finished ? nullptr : &last->fake_stack,
                                    next.stack != nullptr ? next.stack : outer_stack_,
                                    next.stack != nullptr ? kFibreStack : outer_size_);
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(HEDDLE_THREAD_SANITIZER)
     __tsan_switch_to_fiber(next.tsan, 0);
 #endif
     ::swapcontext(&last->context, &next.context);
@@ -239,7 +239,7 @@ class Simulation::System final : public internal::SimulatedSystem {
 
   // The first thing on the stack of the fibre that goes on.
   void arrived() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
     const void* bottom = nullptr;
     size_t size = 0;
     __sanitizer_finish_switch_fiber(current_->fake_stack, &bottom, &size);

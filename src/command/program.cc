@@ -66,7 +66,7 @@ std::string argument_message(const CLI::ParseError& error) {
 }
 
 // Names the first unexpected argument and the nearest flag or verb; without one, the parser's own message.
-std::string usage_message(const Program& program, const CLI::App& where, bool top,
+std::string usage_message(const VerbProgram& program, const CLI::App& where, bool top,
                           const CLI::ParseError& error) {
   auto extras = where.remaining(true);
   // Arguments that a part of a verb does not know fall through to the verb.
@@ -102,7 +102,7 @@ std::string usage_message(const Program& program, const CLI::App& where, bool to
   return what + extra + "'" + (flag || parts ? did_you_mean(extra.substr(0, extra.find('=')), names) : "");
 }
 
-int usage_error(const Program& program, const CLI::App& app, const CLI::ParseError& error) {
+int usage_error(const VerbProgram& program, const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* where = &app;
   std::string command = "heddle";
   while (!where->get_subcommands().empty()) {
@@ -161,7 +161,7 @@ std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv
   return args;
 }
 
-int run(const Program& program, int argc, char** argv) {
+int run(const VerbProgram& program, int argc, char** argv) {
   // Nothing is cut where a program or a file reads the tables.
   set_table_width(terminal_width(STDOUT_FILENO));
   set_color(ColorWhen::kAuto, /*for_machines=*/false);
@@ -245,7 +245,7 @@ Result<std::string> help_of(const CLI::App& program, std::span<const std::string
                                          CLI::AppFormatMode::Normal);
 }
 
-int run_program(const Program& program, int argc, char** argv) {
+int run_program(const VerbProgram& program, int argc, char** argv) {
   supervise_rank();
   try {
     return run(program, argc, argv);

@@ -7,6 +7,7 @@ rooms       no folder of src has more than 40 files directly inside
 arrows      of two rooms of a folder only one includes the other, but for BOTH_WAYS
 public      a public header is included by another folder, or by such a header
 registry    each planner is in planners/core/planners.inc
+types       no two headers define a type of one name, which would be undefined behaviour in a program with both
 words       no paths of one machine, no package registry's host, no unfinished marks
 """
 
@@ -194,6 +195,24 @@ def check_registry(root: Path) -> list[str]:
     ]
 
 
+def check_types(root: Path) -> list[str]:
+    problems, places = [], {}
+    for path in files_of(root, {".h"}, ["src"]):
+        inside = []
+        for number, line in enumerate(read(path).splitlines(), 1):
+            if match := re.match(r"namespace ([\w:]+) \{", line):
+                inside.append(match[1])
+            elif line.startswith("}  // namespace") and inside:
+                inside.pop()
+            elif match := re.match(r"(?:struct|class|enum class|enum|union) (\w+)\b(?!::)[^;]*\{", line):
+                name = "::".join([*inside, match[1]])
+                place = f"{path.relative_to(root)}:{number}"
+                if name in places:
+                    problems.append(f"{place}: {name} is defined at {places[name]}, too; rename one")
+                places[name] = place
+    return problems
+
+
 def check_words(root: Path) -> list[str]:
     pattern = re.compile("|".join(FORBIDDEN_WORDS))
     problems = []
@@ -213,6 +232,7 @@ CHECKS = {
     "arrows": check_arrows,
     "public": check_public,
     "registry": check_registry,
+    "types": check_types,
     "words": check_words,
 }
 

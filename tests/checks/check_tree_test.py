@@ -95,6 +95,15 @@ class CheckTree(unittest.TestCase):
             self.problems("registry"), ["src/planners/lists/lost.cc: lost_planner is not in core/planners.inc"]
         )
 
+    def test_a_type_that_two_headers_define_is_found(self):
+        self.put("src/base/one.h", "namespace heddle {\n\nstruct Part {\n};\n\n}  // namespace heddle\n")
+        self.put("src/plan/two.h", "namespace heddle {\n\nclass Part final {\n};\n\n}  // namespace heddle\n")
+        self.put("src/plan/other.h", "namespace heddle::internal {\n\nclass Part;\nstruct Part {\n};\n")
+        self.assertEqual(
+            self.problems("types"),
+            ["src/plan/two.h:3: heddle::Part is defined at src/base/one.h:3, too; rename one"],
+        )
+
     def test_paths_of_a_machine_are_found(self):
         self.put("docs/a.md", "see /" + "home/someone/file\n")
         self.put("src/base/b.cc", "// TO" + "DO later\n")

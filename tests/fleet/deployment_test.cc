@@ -110,8 +110,9 @@ TEST(Deploy, ServersHoldWhatTheyHaveRoomFor) {
       for (const auto& v : d.devices) devices[v.server].insert(v.device);
       EXPECT_EQ(devices.size(), d.num_servers);
       for (const auto& [server, on] : devices) {
-        const auto c =
-            std::ranges::find_if(d.devices, [&](const auto& v) { return v.server == server; })->device_class;
+        const auto c = std::ranges::find_if(d.devices, [server = server](const auto& v) {
+                         return v.server == server;
+                       })->device_class;
         EXPECT_LE(on.size(), d.classes[c].per_server);
       }
       EXPECT_TRUE(check_deployment(d).ok());

@@ -342,7 +342,8 @@ TEST(RandomWired, CrossingLeavesTheTotalsAndMakesSomeOpsFasterOnTheSlowerClass) 
   EXPECT_NEAR(total[2], 7 * total[0], 1e-9 * total[2]);
   EXPECT_GT(crossed, 10);
   o.device_crossing = 0;
-  for (const Op& op : wired(o)->ops()) EXPECT_GE(op.given_times[1].us, op.given_times[0].us * (1 - 1e-9));
+  const auto uncrossed = wired(o);
+  for (const Op& op : uncrossed->ops()) EXPECT_GE(op.given_times[1].us, op.given_times[0].us * (1 - 1e-9));
   o.device_crossing = -1;
   EXPECT_FALSE(generate_random_wired(o).ok());
 }

@@ -335,6 +335,10 @@ TEST(Registry, AnAliasIsItsPlannerWithSettings) {
     options.settings = entry.chosen;
     const auto by_name = run_planner(entry, problem, {}),
                by_settings = run_planner(*planner, problem, options);
+    if (!by_name.ok() && by_name.error().code() == Code::kUnsupported) {  // its solver is not there
+      EXPECT_FALSE(by_settings.ok());
+      continue;
+    }
     ASSERT_TRUE(by_name.ok() && by_settings.ok()) << entry.info.name;
     EXPECT_EQ(by_name->value_us, by_settings->value_us) << entry.info.name;
     EXPECT_EQ(by_name->detail, by_settings->detail) << entry.info.name;

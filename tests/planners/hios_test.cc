@@ -311,7 +311,7 @@ TEST(HiosPublicInstances, MakespansAreThoseOfTheReference) {
   if (!file_exists(folder + "reference.jsonl")) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   for (const auto& [row, problem] : references(folder)) {
     const auto instance = stage_instance_of(problem, problem.usable_devices());
-    const auto expect = [&](const char* key, const StageSchedule& schedule) {
+    const auto expect = [&, &row = row](const char* key, const StageSchedule& schedule) {
       const double ms = time_stages(instance, schedule)->makespan_us / 1000;
       EXPECT_NEAR(ms, row[key].get<double>(), 1e-4 * ms) << row["instance"] << row["transfer"] << key;
     };

@@ -38,7 +38,7 @@ void solve_after_loading(const char* library) {
 }
 
 TEST(OtherCopies, AnotherHighsMayBeLoadedFirst) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(HEDDLE_ADDRESS_SANITIZER) || defined(HEDDLE_THREAD_SANITIZER)
   GTEST_SKIP() << "sanitizers refuse RTLD_DEEPBIND";
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -41,15 +41,16 @@ struct Setting {
 std::vector<Setting> all_settings() {
   std::vector<Setting> settings{{"all", {}}};
   for (const auto& one : kPolicies) {
-    one.leave_out(settings.emplace_back(std::string("without ") + one.name).policies);
+    settings.push_back({std::string("without ") + one.name, {}});
+    one.leave_out(settings.back().policies);
   }
   Policies none;
   for (const auto& one : kPolicies) one.leave_out(none);
   settings.push_back({"none", none});
   for (const auto& alone : kPolicies) {
-    auto& setting = settings.emplace_back(std::string("only ") + alone.name);
+    settings.push_back({std::string("only ") + alone.name, {}});
     for (const auto& one : kPolicies)
-      if (&one != &alone) one.leave_out(setting.policies);
+      if (&one != &alone) one.leave_out(settings.back().policies);
   }
   return settings;
 }

@@ -157,7 +157,7 @@ std::optional<Status> watch(pid_t pid, const ProbeLimits& limits) {
 }  // namespace
 
 Status probe(const std::function<void()>& work, const ProbeLimits& limits) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(HEDDLE_THREAD_SANITIZER)
   return {};  // the thread sanitizer does not survive a fork of a threaded process
 #endif
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-struct Program {
+struct VerbProgram {
   const char* summary;
   const char* example;  // of a call, for people who give no verb
   std::string version;  // version, commit and build options, as --version prints them
@@ -20,7 +20,7 @@ struct Program {
 };
 
 // The whole of main(). Call it before any thread is started.
-int run_program(const Program& program, int argc, char** argv);
+int run_program(const VerbProgram& program, int argc, char** argv);
 
 // The help of the verb, or of the part of a verb, at `path`; of the program if it is empty.
 Result<std::string> help_of(const CLI::App& program, std::span<const std::string> path);

@@ -7,6 +7,7 @@
 
 #include "heddle/cost/measurer.h"
 #include "heddle/cost/stage_model.h"
+#include "heddle/graph/graph.h"
 #include "heddle/runtime/blocking_device.h"
 
 namespace heddle {
