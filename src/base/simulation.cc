@@ -11,7 +11,15 @@
 
 #include "heddle/base/sync.h"
 
+// gcc has a macro for it, clang a feature.
 #if defined(__SANITIZE_ADDRESS__)
+#define HEDDLE_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEDDLE_ADDRESS_SANITIZER
+#endif
+#endif
+#if defined(HEDDLE_ADDRESS_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 #elif defined(__SANITIZE_THREAD__)
@@ -41,7 +49,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     int64_t until = 0;            // it may go on then; with a place, when it is woken, too
     int64_t held_until = 0;       // but not before
     bool finished = false;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
     void* fake_stack = nullptr;
 #elif defined(__SANITIZE_THREAD__)
     void* tsan = nullptr;
@@ -176,7 +184,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     static auto* const kept = new std::vector<std::unique_ptr<Fibre>>;
     const std::lock_guard lock(mutex);
     for (auto& f : fibres_) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
       if (!f->finished) __lsan_register_root_region(f->stack, kFibreStack);
 #endif
       kept->push_back(std::move(f));
@@ -226,7 +234,7 @@ class Simulation::System final : public internal::SimulatedSystem {
 
   void switch_to(Fibre& next) {
     Fibre* const last = std::exchange(current_, &next);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
     __sanitizer_start_switch_fiber(last->finished ? nullptr : &last->fake_stack,
                                    next.stack != nullptr ? next.stack : outer_stack_,
                                    next.stack != nullptr ? kFibreStack : outer_size_);
@@ -239,7 +247,7 @@ class Simulation::System final : public internal::SimulatedSystem {
 
   // The first thing on the stack of the fibre that goes on.
   void arrived() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(HEDDLE_ADDRESS_SANITIZER)
     const void* bottom = nullptr;
     size_t size = 0;
     __sanitizer_finish_switch_fiber(current_->fake_stack, &bottom, &size);
