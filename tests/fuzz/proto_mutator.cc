@@ -188,7 +188,7 @@ std::vector<int> order_of(const Message& m, const FieldDescriptor* field) {
   if (!field->is_map()) return order;
   std::vector<std::string> bytes;
   for (const int i : order)
-    bytes.push_back(m.GetReflection()->GetRepeatedMessage(m, field, i).SerializeAsString());
+    bytes.push_back(m.GetReflection()->GetRepeatedMessage(m, field, i).SerializePartialAsString());
   std::sort(order.begin(), order.end(),
             [&bytes](int a, int b) { return bytes[static_cast<size_t>(a)] < bytes[static_cast<size_t>(b)]; });
   return order;
@@ -320,7 +320,7 @@ std::string bytes_of(const Message& m) {
     google::protobuf::io::StringOutputStream stream(&out);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true);
-    m.SerializeToCodedStream(&coded);
+    m.SerializePartialToCodedStream(&coded);
   }
   return out;
 }

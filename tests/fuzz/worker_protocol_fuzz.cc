@@ -43,7 +43,7 @@ using namespace heddle;
 
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr size_t kMostThreads = 100;    // honest inputs of the largest size need fewer
-constexpr const char* kWorker = "w:1";  // a real one
+constexpr const char *kWorker = "w:1", *kOther = "o:1";
 
 class NoWatcher final : public SessionWatcher {
  public:
@@ -207,7 +207,7 @@ struct Request final : LiveRequest {
 class WorkerSide {
  public:
   explicit WorkerSide(const std::shared_ptr<SimulatedNetwork>& network)
-      : network_(network), worker_(start("w")), other_(start("o")) {}
+      : network_(network), worker_(start("w")) {}
   ~WorkerSide() {
     end_map();
     if (server_) server_->close();
@@ -218,6 +218,7 @@ class WorkerSide {
       server_ = std::make_unique<FakeServer>(network_->session(kWorker, {}));
       server_->start();
     }
+    if (!other_ && message.transfer().address() == kOther) other_ = start("o");
     server_->give(std::move(message));
   }
   void to_feature(const worker::FeatureChunk& chunk) {
@@ -248,7 +249,8 @@ class WorkerSide {
   }
   const std::shared_ptr<SimulatedNetwork> network_;
   NoBus bus_;
-  const std::unique_ptr<Worker> worker_, other_;
+  const std::unique_ptr<Worker> worker_;
+  std::unique_ptr<Worker> other_;  // null: no feature map has been sent there
   std::unique_ptr<FakeServer> server_;
   std::unique_ptr<FeatureLink> link_;
   std::unique_ptr<FeatureCall> call_;  // null: no map is on its way
@@ -372,6 +374,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto frames = frames_of({reinterpret_cast<const char*>(data), size});
   ThreadSimulationOptions options;
   options.seed = 1;
+  options.switching = .05;
   options.most_threads = kMostThreads;
   options.most_steps = 1'000'000;
   Simulation simulation(options);
