@@ -58,15 +58,12 @@ tsan: setup ## all tests under the thread sanitizer
 	@scripts/build.sh tsan
 	@scripts/test.sh tsan
 
-# What needs no inference engine: readers, costs, plans, fleets, the service. The thread sanitizer has those with threads.
-ENGINELESS = base cluster cost plan fleet serve simulation
-THREADED = base fleet serve simulation
+# Readers, costs, plans, solvers and fleets: what needs no inference engine.
+ENGINELESS = base cluster cost plan solve fleet
 
-sanitize: setup ## the tests that need no inference engine under the sanitizers, a part of debug and tsan for CI
+sanitize: setup ## the part of `make debug` that fits into CI: tests that need no inference engine
 	@scripts/build.sh debug $(ENGINELESS:%=%_tests)
 	@scripts/test.sh debug -R "^($$(echo $(ENGINELESS) | tr ' ' '|'))\."
-	@scripts/build.sh tsan $(THREADED:%=%_tests)
-	@scripts/test.sh tsan -R "^($$(echo $(THREADED) | tr ' ' '|'))\."
 
 fuzz: setup ## the fuzz targets, each for HEDDLE_FUZZ_SECONDS (default 10)
 	@scripts/build.sh debug fuzz_targets

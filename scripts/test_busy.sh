@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_busy.sh RUNS [CTEST ARGUMENT...]  Runs the tests of the build RUNS times in a row beside busy loops, to find tests
-# that a busy machine fails. Ends with the first failure. Each run prints its time.
+# test_busy.sh RUNS [CTEST ARGUMENT...]  Runs the tests of the build RUNS times in a row beside busy loops, to find
+# tests that a busy machine fails. Ends with the first failure. Each run prints its time.
 # Settings from the environment: BUSY_LOOPS (default 4), and those of test.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."

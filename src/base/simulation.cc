@@ -12,6 +12,8 @@
 #include "heddle/base/sync.h"
 
 #if defined(HEDDLE_ADDRESS_SANITIZER)
+#include <dlfcn.h>
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 #elif defined(HEDDLE_THREAD_SANITIZER)
@@ -26,6 +28,31 @@ constexpr int64_t kStepNs = 20;                  // code takes time
 constexpr double kEarlyEnds = .01;  // waits that end without a notification, as condition variables may
 constexpr int64_t kEarlyEndNs = 100'000;
 constexpr int64_t kWallBegin = 1'700'000'000'000'000'000;
+
+#if defined(HEDDLE_ADDRESS_SANITIZER)
+// The sanitizer's swapcontext() clears what it knows of the whole stack at each switch. That takes long and hides
+// errors, and the announcements of switches make it needless: this is the system's own.
+int swap_contexts(ucontext_t* from, const ucontext_t* to) {
+  using Swap = int (*)(ucontext_t*, const ucontext_t*);
+  static void* const library = ::dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+  static const auto swap =
+      reinterpret_cast<Swap>(library != nullptr ? ::dlsym(library, "swapcontext") : nullptr);
+  return swap != nullptr ? swap(from, to) : ::swapcontext(from, to);
+}
+#else
+int swap_contexts(ucontext_t* from, const ucontext_t* to) { return ::swapcontext(from, to); }
+#endif
+
+// Stacks that no fibre has. A thread keeps some for its next simulation: making them takes longer than a short run.
+struct FreeStacks {
+  std::vector<std::byte*> stacks;
+  ~FreeStacks() { shrink(0); }
+  void shrink(size_t most) {
+    for (; stacks.size() > most; stacks.pop_back()) ::munmap(stacks.back(), kFibreStack);
+  }
+};
+constexpr size_t kKeptStacks = 64;
+thread_local FreeStacks free_stacks;
 
 }  // namespace
 
@@ -53,9 +80,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     processes_.push_back({"test"});
   }
 
-  ~System() override {
-    for (auto* stack : free_) ::munmap(stack, kFibreStack);
-  }
+  ~System() override { free_stacks.shrink(kKeptStacks); }
 
   Status run(Simulation& owner, std::function<void()> first) {
     owner_ = &owner;
@@ -119,15 +144,21 @@ class Simulation::System final : public internal::SimulatedSystem {
     f.id = fibres_.size();
     f.run = std::move(run);
     f.process = process;
-    if (free_.empty()) {
+    auto& free = free_stacks.stacks;
+    if (free.empty()) {
       void* const memory = ::mmap(nullptr, kFibreStack, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (memory == MAP_FAILED) throw std::bad_alloc();
       ::mprotect(memory, 4096, PROT_NONE);  // an overflow ends the program instead of changing another stack
-      free_.push_back(static_cast<std::byte*>(memory));
+      free.push_back(static_cast<std::byte*>(memory));
     }
-    f.stack = free_.back();
-    free_.pop_back();
+    f.stack = free.back();
+    free.pop_back();
+#if defined(HEDDLE_ADDRESS_SANITIZER)
+    // The last functions of the fibre before have not returned.
+    constexpr size_t kLastFrames = size_t{64} << 10;
+    ASAN_UNPOISON_MEMORY_REGION(f.stack + kFibreStack - kLastFrames, kLastFrames);
+#endif
     ::getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack;
     f.context.uc_stack.ss_size = kFibreStack;
@@ -165,7 +196,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     live_.erase(std::find(live_.begin(), live_.end(), me));
     wake(me, true);
     // Nothing takes it before this fibre has been left for ever.
-    free_.push_back(me->stack);
+    free_stacks.stacks.push_back(me->stack);
     switch_to(live_.empty() ? outer_ : *choose());
     std::abort();
   }
@@ -233,7 +264,7 @@ class Simulation::System final : public internal::SimulatedSystem {
 #elif defined(HEDDLE_THREAD_SANITIZER)
     __tsan_switch_to_fiber(next.tsan, 0);
 #endif
-    ::swapcontext(&last->context, &next.context);
+    swap_contexts(&last->context, &next.context);
     arrived();
   }
 
@@ -261,7 +292,6 @@ class Simulation::System final : public internal::SimulatedSystem {
   std::vector<ProcessState> processes_;
   std::vector<std::unique_ptr<Fibre>> fibres_;  // [id - 1]
   std::vector<Fibre*> live_, ready_;
-  std::vector<std::byte*> free_;
   Fibre outer_;
   Fibre* current_ = nullptr;
   const void* outer_stack_ = nullptr;

@@ -6,6 +6,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
+#include "json_mutator.h"
 #include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

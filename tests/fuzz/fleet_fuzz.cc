@@ -7,7 +7,10 @@
 #include "heddle/base/json.h"
 #include "heddle/cluster/yaml_json.h"
 #include "heddle/fleet/fleet.h"
+#include "json_mutator.h"
 #include "require.h"
+
+JsonPlace json_place(std::string_view input) { return {input.empty() ? 0u : 1u, input.size()}; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -9,6 +9,7 @@
 #include "heddle/plan/checker.h"
 #include "heddle/plan/flow_workload.h"
 #include "heddle/plan/plan_file.h"
+#include "json_mutator.h"
 #include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

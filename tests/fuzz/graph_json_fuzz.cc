@@ -4,6 +4,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/graph/graph_json.h"
+#include "json_mutator.h"
 #include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,6 +8,7 @@
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/hios_workload.h"
 #include "heddle/plan/stage_list.h"
+#include "json_mutator.h"
 #include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

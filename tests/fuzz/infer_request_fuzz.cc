@@ -1,14 +1,23 @@
 // Any bytes as what a client of the server sends: the head of an HTTP request ('h' first), or the body of an
-// inference request, all JSON ('j') or with so many JSON bytes as the next two bytes say ('b'). It is refused
-// with a message, or every tensor lies within the body and can be answered with.
+// inference request: all JSON ('j'), with so many JSON bytes as the next two bytes say ('b'), or with JSON to the first
+// line feed ('l'). It is refused with a message, or every tensor lies within the body and can be answered with.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "heddle/serve/http_message.h"
+#include "json_mutator.h"
 #include "protocol/infer_json.h"
 #include "require.h"
+
+// Changed JSON has no line feeds.
+JsonPlace json_place(std::string_view input) {
+  if (input.empty()) return {};
+  return {1, input[0] == 'l' ? std::min(input.find('\n'), input.size()) : input.size()};
+}
 
 namespace {
 
@@ -48,6 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_head(text);
   } else if (data[0] == 'j') {
     check_body(text, std::nullopt);
+  } else if (data[0] == 'l') {
+    const auto end = text.find('\n');
+    if (end != std::string_view::npos)
+      check_body(std::string(text.substr(0, end)).append(text.substr(end + 1)), end);
   } else if (data[0] == 'b' && size >= 3) {
     check_body(text.substr(2), static_cast<size_t>(data[1]) * 256 + data[2]);
   }

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "heddle/base/json.h"
+#include "json_mutator.h"
 #include "require.h"
 
 namespace {

@@ -1,51 +1,15 @@
 // Model::load() on any bytes as an .onnx file: an error or a model, never a crash, a hang or memory without
 // limit.
-#include <unistd.h>
-
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <string>
+#include <string_view>
 
 #include "heddle/graph/model.h"
-
-// OpenVINO's frontends stay in memory until the process ends: a leak of theirs would else be one of an
-// unknown module, which .ci/lsan.supp cannot name.
-extern "C" __attribute__((visibility("default"))) int dlclose(void*) noexcept { return 0; }
-
-namespace {
-
-// One file a process, removed at its end.
-class ScratchFile {
- public:
-  ScratchFile() {
-    folder_ = (std::filesystem::temp_directory_path() / "heddle-fuzz-XXXXXX").string();
-    if (::mkdtemp(folder_.data()) == nullptr) std::abort();
-  }
-  ~ScratchFile() {
-    ::unlink(path().c_str());
-    ::rmdir(folder_.c_str());
-  }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  std::string path() const { return folder_ + "/model.onnx"; }
-
-  void write(const uint8_t* data, size_t size) const {
-    FILE* file = std::fopen(path().c_str(), "wb");
-    if (file == nullptr || std::fwrite(data, 1, size, file) != size) std::abort();
-    std::fclose(file);
-  }
-
- private:
-  std::string folder_;
-};
-
-}  // namespace
+#include "scratch_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const ScratchFile scratch;
-  scratch.write(data, size);
+  static const ScratchFile scratch("model.onnx");
+  scratch.write({reinterpret_cast<const char*>(data), size});
   heddle::ImportOptions options;
   options.batch = 1;
   const auto model = heddle::Model::load(scratch.path(), options);

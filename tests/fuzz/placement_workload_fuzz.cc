@@ -8,6 +8,7 @@
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/placement_workload.h"
+#include "json_mutator.h"
 #include "require.h"
 
 namespace {
