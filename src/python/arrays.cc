@@ -66,7 +66,7 @@ std::vector<TensorView> to_views(const Graph& graph, const nb::object& inputs, n
   }
   const auto given = nb::borrow<nb::dict>(inputs);
   for (const auto& [key, value] : given) {
-    const auto name = nb::cast<std::string>(nb::str(key));
+    const auto name = utf8_of(key);
     if (std::find(names.begin(), names.end(), name) == names.end())
       raise(invalid_input("the model has no input " + quote_text(name) + did_you_mean(name, names) +
                           "; it has " + join_names(names)));

@@ -1,7 +1,5 @@
 #include "errors.h"
 
-#include <nanobind/stl/string.h>
-
 namespace heddle::python {
 namespace {
 
@@ -34,10 +32,24 @@ const char* class_name(Code code) {
 void raise(const Error& error) {
   const nb::object type = nb::module_::import_("heddle._errors").attr(class_name(error.code()));
   nb::list place;
-  for (const auto& context : error.contexts()) place.append(nb::str(context.c_str()));
-  const nb::object exception = type(error.message(), nb::tuple(place));
+  for (const auto& context : error.contexts()) place.append(python_text(context));
+  const nb::object exception = type(python_text(error.message()), nb::tuple(place));
   PyErr_SetObject(type.ptr(), exception.ptr());
   throw nb::python_error();
+}
+
+nb::str python_text(const std::string& text) {
+  PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(made);
+}
+
+std::string utf8_of(nb::handle value) {
+  const nb::str text(value);
+  Py_ssize_t size = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (bytes == nullptr) throw nb::python_error();
+  return {bytes, static_cast<size_t>(size)};
 }
 
 }  // namespace heddle::python

@@ -3,12 +3,19 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 #include "heddle/base/status.h"
 
 namespace heddle::python {
 
 // Needs the GIL.
 [[noreturn]] void raise(const Error& error);
+
+// What is not UTF-8 becomes single surrogates, as in Python's file names.
+nanobind::str python_text(const std::string& text);
+// str(value) in UTF-8. Raises UnicodeEncodeError if it cannot be.
+std::string utf8_of(nanobind::handle value);
 
 template <class T>
 T value_or_raise(Result<T> result) {

@@ -158,9 +158,8 @@ PyGrade grade_placement(const std::shared_ptr<const PyModel>& model,
                         const std::string& planner, double time_limit, uint64_t seed, int threads,
                         const nb::object& on_progress) {
   const nb::object given = placement.is_none() ? nb::object(nb::dict()) : placement;
-  const std::string text = nb::isinstance<nb::str>(given)
-                               ? nb::cast<std::string>(given)
-                               : nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(given));
+  const std::string text =
+      utf8_of(nb::isinstance<nb::str>(given) ? given : nb::module_::import_("json").attr("dumps")(given));
   const auto wanted = format ? std::optional(format_of(*format)) : std::nullopt;
   PyPlan plan;
   plan.settings = settings_of(*model, cluster, costs);

@@ -69,7 +69,7 @@ nb::dict with_state(const PySession& session, const nb::object& inputs) {
   nb::dict all;
   if (nb::isinstance<nb::dict>(inputs)) {
     for (const auto& [key, value] : nb::borrow<nb::dict>(inputs)) {
-      const auto name = nb::cast<std::string>(nb::str(key));
+      const auto name = utf8_of(key);
       if (is_state(session, name))
         raise(invalid_input("the input " + quote_text(name) + " is kept by the session; do not give it"));
       all[key] = value;

@@ -150,3 +150,14 @@ def test_a_wrong_setting(model: hd.Model) -> None:
         hd.profile(model, coarsening="fine")  # type: ignore[arg-type]
     with pytest.raises(hd.InvalidInputError, match="device gpu7"):
         hd.profile(model, devices=["gpu7"], measure=False)
+
+
+def test_names_that_are_no_text_are_refused_as_such(model: hd.Model, plan: hd.Plan) -> None:
+    """A file's name may hold any bytes, which Python shows as single surrogates; a tensor's name may not."""
+    for load in (hd.Cluster, hd.Model, hd.Plan.load, hd.Fleet.load):
+        with pytest.raises(hd.NotFoundError, match="absent-\udcff"):
+            load("absent-\udcff")
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        plan.compile().run({"\ud800": None})
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        hd.grade(model, placement="\ud800")

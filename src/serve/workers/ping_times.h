@@ -24,8 +24,11 @@ class PingTimes {
     if (it == under_way_.end()) return;
     const int64_t trip = std::max<int64_t>(0, now_ns - it->second);
     under_way_.erase(it);
-    trips_[count_++ % kKept] = {trip, worker_wall_ns == 0 ? 0 : worker_wall_ns - (wall_ns - trip / 2),
-                                worker_wall_ns != 0};
+    // A worker may name any time.
+    int64_t offset = 0;
+    if (worker_wall_ns != 0 && __builtin_sub_overflow(worker_wall_ns, wall_ns - trip / 2, &offset))
+      offset = worker_wall_ns < 0 ? INT64_MIN : INT64_MAX;
+    trips_[count_++ % kKept] = {trip, offset, worker_wall_ns != 0};
   }
 
   struct Estimate {

@@ -8,6 +8,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kMostProgramBytes = 64;
+constexpr size_t kOutputRowBytes = 128;  // that a row takes beside its data, about
 
 }  // namespace
 
@@ -114,13 +115,18 @@ void ServerSession::end(const std::string& reason) {
 int64_t ServerSession::silent_ns() const { return live_now() - heard_ns_; }
 
 bool ServerSession::keep(const worker::Output& piece) {
-  output_bytes_ += piece.data().size();
-  if (piece.row() >= static_cast<uint32_t>(kMaxFleetBatch) || output_bytes_ > max_outbox_bytes_) {
+  const auto refuse = [this] {
     end("it sends more outputs than it was asked for");
     return false;
-  }
+  };
+  if (piece.row() >= static_cast<uint32_t>(kMaxFleetBatch)) return refuse();
   auto& rows = outputs_[piece.attempt()];
-  if (rows.size() <= piece.row()) rows.resize(piece.row() + 1);
+  if (rows.size() <= piece.row()) {
+    output_bytes_ += (piece.row() + 1 - rows.size()) * kOutputRowBytes;
+    rows.resize(piece.row() + 1);
+  }
+  output_bytes_ += piece.data().size();
+  if (output_bytes_ > max_outbox_bytes_) return refuse();
   auto& row = rows[piece.row()];
   if (!row) row = std::make_shared<std::string>();
   *row += piece.data();
@@ -132,7 +138,7 @@ std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
   const auto it = outputs_.find(attempt);
   if (it == outputs_.end()) return out;
   for (const auto& row : it->second) {
-    if (row) output_bytes_ -= row->size();
+    output_bytes_ -= kOutputRowBytes + (row ? row->size() : 0);
     out.push_back(row ? RemotePayload{row, reinterpret_cast<const std::byte*>(row->data()), row->size()}
                       : RemotePayload{});
   }
