@@ -43,7 +43,8 @@ constexpr int64_t kWallBegin = 1'700'000'000'000'000'000;
 int swap_contexts(ucontext_t* from, const ucontext_t* to) {
   using Swap = int (*)(ucontext_t*, const ucontext_t*);
   static void* const library = ::dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
-  static const auto swap = reinterpret_cast<Swap>(library != nullptr ? ::dlsym(library, "swapcontext") : nullptr);
+  static const auto swap =
+      reinterpret_cast<Swap>(library != nullptr ? ::dlsym(library, "swapcontext") : nullptr);
   return swap != nullptr ? swap(from, to) : ::swapcontext(from, to);
 }
 #else

@@ -1,9 +1,9 @@
 // A custom mutator and crossover for targets whose inputs are sequences of protobuf messages: they change fields, not
 // bytes. Include this header in a target to link them.
 //
-// An input is a row of frames: a tag of one byte, the length in two bytes, the greater one first, and the message. Values
-// that mutations use come also from the seeds that are given on the command line. The same libFuzzer seed gives the same
-// mutations.
+// An input is a row of frames: a tag of one byte, the length in two bytes, the greater one first, and the message.
+// Values that mutations use come also from the seeds that are given on the command line. The same libFuzzer seed gives
+// the same mutations.
 #pragma once
 
 #include <google/protobuf/message.h>

@@ -42,7 +42,7 @@ namespace {
 using namespace heddle;
 
 constexpr int64_t kMillisecond = 1'000'000;
-constexpr size_t kMostThreads = 100;    // honest inputs of the largest size need fewer
+constexpr size_t kMostThreads = 100;  // honest inputs of the largest size need fewer
 constexpr const char *kWorker = "w:1", *kOther = "o:1";
 
 class NoWatcher final : public SessionWatcher {
