@@ -39,7 +39,8 @@ void raise(const Error& error) {
 }
 
 nb::str python_text(const std::string& text) {
-  PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  PyObject* const made =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
   if (made == nullptr) throw nb::python_error();
   return nb::steal<nb::str>(made);
 }

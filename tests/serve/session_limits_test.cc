@@ -27,7 +27,9 @@ class SilentNetwork final : public WorkerNetwork {
   std::unique_ptr<SessionCall> session(const std::string&, const WorkerSecurity&) override {
     return std::make_unique<SilentCall>(cancelled);
   }
-  std::unique_ptr<FeatureLink> feature_link(const std::string&, const WorkerSecurity&) override { return nullptr; }
+  std::unique_ptr<FeatureLink> feature_link(const std::string&, const WorkerSecurity&) override {
+    return nullptr;
+  }
   Result<std::unique_ptr<WorkerListener>> listen(const std::string&, int, const WorkerSecurity&,
                                                  WorkerCalled&) override {
     return unsupported("nobody calls");
