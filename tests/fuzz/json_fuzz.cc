@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "heddle/base/json.h"
-#include "json_mutator.h"
 #include "require.h"
 
 namespace {
