@@ -208,6 +208,19 @@ struct FeatureSender::Peer {
     thread.join();
   }
 
+  void add(Parcel parcel) {
+    {
+      const std::lock_guard lock(mutex);
+      queue.push_back(std::move(parcel));
+    }
+    changed.notify_one();
+  }
+
+  bool is_idle() {
+    const std::lock_guard lock(mutex);
+    return queue.empty() && under_way == nullptr;
+  }
+
   void run() {
     std::unique_lock lock(mutex);
     while (!quit) {
@@ -292,22 +305,29 @@ struct FeatureSender::Peer {
   Thread thread;
 };
 
+FeatureSender::FeatureSender(WorkerNetwork& network, const WorkerSecurity& security, size_t most_receivers)
+    : network_(network), security_(security), most_receivers_(most_receivers) {}
+
 FeatureSender::~FeatureSender() { forget_all(); }
 
 void FeatureSender::send(const std::string& address, Parcel parcel) {
   parcel.until = steady_ns() + ns_from_us(parcel.patience_s * 1e6);
-  std::shared_ptr<Peer> peer;
-  {
-    const std::lock_guard lock(mutex_);
-    auto& known = peers_[address];
-    if (!known) known = std::make_shared<Peer>(address, network_, security_);
-    peer = known;
+  std::unique_ptr<Peer> dropped;  // after the lock's end, for its thread is waited for
+  std::unique_lock lock(mutex_);
+  auto known = peers_.find(address);
+  if (known == peers_.end() && peers_.size() >= most_receivers_) {
+    const auto idle = std::ranges::find_if(peers_, [](const auto& to) { return to.second->is_idle(); });
+    if (idle == peers_.end()) {
+      lock.unlock();
+      return parcel.sent(io_error("the worker sends feature maps to " + std::to_string(most_receivers_) +
+                                  " others, the most that it may"));
+    }
+    dropped = std::move(idle->second);
+    peers_.erase(idle);
   }
-  {
-    const std::lock_guard lock(peer->mutex);
-    peer->queue.push_back(std::move(parcel));
-  }
-  peer->changed.notify_one();
+  if (known == peers_.end())
+    known = peers_.emplace(address, std::make_unique<Peer>(address, network_, security_)).first;
+  known->second->add(std::move(parcel));
 }
 
 std::vector<worker::Link> FeatureSender::links() const {
@@ -322,7 +342,7 @@ std::vector<worker::Link> FeatureSender::links() const {
 }
 
 void FeatureSender::forget_all() {
-  std::map<std::string, std::shared_ptr<Peer>> peers;
+  std::map<std::string, std::unique_ptr<Peer>> peers;
   {
     const std::lock_guard lock(mutex_);
     peers.swap(peers_);

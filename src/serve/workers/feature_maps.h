@@ -100,13 +100,14 @@ class FeatureMaps {
   uint64_t bytes_ = 0;
 };
 
-// Sends maps to other workers: one after the other to the same worker, in parallel to different ones.
+// Sends maps to other workers: one after the other to the same worker, in parallel to different ones. Each of at most
+// `most_receivers` has a thread; where there are more, one that has nothing to do gives way.
 class FeatureSender {
  public:
   using OnSent = std::function<void(const Status&)>;  // once the receiver has it all
 
-  explicit FeatureSender(WorkerNetwork& network, const WorkerSecurity& security = {})
-      : network_(network), security_(security) {}
+  explicit FeatureSender(WorkerNetwork& network, const WorkerSecurity& security = {},
+                         size_t most_receivers = 1024);
   ~FeatureSender();  // what is under way is cancelled
   FeatureSender(const FeatureSender&) = delete;
   FeatureSender& operator=(const FeatureSender&) = delete;
@@ -128,8 +129,9 @@ class FeatureSender {
   struct Peer;
   WorkerNetwork& network_;
   const WorkerSecurity security_;
+  const size_t most_receivers_;
   mutable Mutex mutex_;
-  std::map<std::string, std::shared_ptr<Peer>> peers_;
+  std::map<std::string, std::unique_ptr<Peer>> peers_;
 };
 
 }  // namespace heddle

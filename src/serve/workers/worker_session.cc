@@ -12,8 +12,6 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMostOpenInputs = 4096;
-constexpr uint64_t kMostOpenInputBytes = uint64_t{1} << 30;  // of models that are computed
 constexpr size_t kOutputPieceBytes = size_t{1} << 20;
 constexpr size_t kKeptGenerations = 2;
 constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
@@ -27,6 +25,8 @@ const std::string& running_kernel() {
   }();
   return kName;
 }
+
+uint64_t held_bytes(const worker::FromWorker& message) { return sizeof(message) + message.ByteSizeLong(); }
 
 }  // namespace
 
@@ -42,10 +42,16 @@ void WorkerSession::begin() {
 }
 
 void WorkerSession::end(const grpc::Status& status) {
-  open_ = false;
   const std::lock_guard lock(mutex_);
+  end_locked(status);
+}
+
+void WorkerSession::end_locked(const grpc::Status& status) {
+  open_ = false;
   if (ended_) return;
   ended_ = true;
+  // The first message may be on its way.
+  if (!outbox_.empty()) outbox_.erase(outbox_.begin() + 1, outbox_.end());
   stream_->finish(status);
 }
 
@@ -69,6 +75,7 @@ void WorkerSession::write_done(bool ok) {
   if (!ok) return end(grpc::Status::OK);
   const std::lock_guard lock(mutex_);
   if (ended_) return;
+  unsent_bytes_ -= held_bytes(outbox_.front());
   outbox_.pop_front();
   writing_ = !outbox_.empty();
   if (writing_) stream_->write(&outbox_.front());
@@ -89,7 +96,11 @@ void WorkerSession::send(worker::FromWorker message) {
     message.set_version(kWorkerProtocol);
     message.set_program(resources_.program);
   }
+  unsent_bytes_ += held_bytes(message);
   outbox_.push_back(std::move(message));
+  if (unsent_bytes_ > resources_.limits.unsent_bytes && writing_)
+    return end_locked(
+        {grpc::StatusCode::RESOURCE_EXHAUSTED, "the server does not read what the worker sends"});
   if (writing_) return;
   writing_ = true;
   stream_->write(&outbox_.front());
@@ -172,26 +183,33 @@ bool WorkerSession::take(const worker::Input& input, grpc::Status& refusal) {
     refusal = {grpc::StatusCode::FAILED_PRECONDITION, "a row of " + std::to_string(row)};
     return false;
   }
+  const auto& limits = resources_.limits;
   auto& in = inputs_[input.attempt()];
   if (input.computed()) {
+    const size_t bytes = input.data().size();
+    if (in.too_large || bytes > limits.input_bytes - in.bytes) {
+      input_bytes_ -= in.bytes;
+      in = {.too_large = true};
+      return true;
+    }
     if (in.payloads.size() <= row) in.payloads.resize(row + 1);
     in.payloads[row] += input.data();
-    in.bytes += input.data().size();
-    input_bytes_ += input.data().size();
+    in.bytes += bytes;
+    input_bytes_ += bytes;
   } else {
     if (in.digests.size() <= row) in.digests.resize(row + 1, kDigestOfNothing);
     const auto* piece = reinterpret_cast<const std::byte*>(input.data().data());
     in.digests[row] = payload_digest(piece, input.data().size(), in.digests[row]);
   }
   // Drops the inputs of batches whose run was never requested.
-  while (inputs_.size() > kMostOpenInputs || (input_bytes_ > kMostOpenInputBytes && inputs_.size() > 1))
+  while (inputs_.size() > limits.open_inputs || input_bytes_ > limits.input_bytes)
     take_inputs(inputs_.begin()->first);
   return true;
 }
 
-std::optional<WorkerSession::Inputs> WorkerSession::take_inputs(uint64_t attempt) {
+WorkerSession::Inputs WorkerSession::take_inputs(uint64_t attempt) {
   const auto it = inputs_.find(attempt);
-  if (it == inputs_.end()) return std::nullopt;
+  if (it == inputs_.end()) return {};
   auto in = std::move(it->second);
   input_bytes_ -= in.bytes;
   inputs_.erase(it);
@@ -281,21 +299,22 @@ std::optional<WorkerSession::DeviceRole> WorkerSession::role(uint64_t generation
 }
 
 void WorkerSession::run(const worker::Run& run) {
+  auto in = take_inputs(run.attempt());
   if (resources_.leaving) {
-    take_inputs(run.attempt());
     resources_.maps.take(run.batch(), run.device());
     return done(run.attempt(), run.generation(), 0, "the worker is stopping");
   }
   begin_step(run.attempt());
   const auto found = role(run.generation(), run.device());
   if (!found || run.rows() == 0 || run.rows() > static_cast<uint32_t>(kMaxFleetBatch) ||
-      run.expected_ns() <= 0 || run.expected_ns() > kLongestRun) {
-    take_inputs(run.attempt());
+      run.expected_ns() <= 0 || run.expected_ns() > kLongestRun)
     return done(run.attempt(), run.generation(), 0,
                 "device " + std::to_string(run.device()) + " has not loaded what it is to run");
-  }
-  if (found->part.device) return compute(run, found->role, found->part);
-  run_timed(run, found->role);
+  if (in.too_large)
+    return done(run.attempt(), run.generation(), 0,
+                "the batch's inputs exceed " + std::to_string(resources_.limits.input_bytes) + " bytes");
+  if (found->part.device) return compute(run, found->role, found->part, std::move(in));
+  run_timed(run, found->role, std::move(in));
 }
 
 void WorkerSession::begin_step(uint64_t attempt) {
@@ -303,12 +322,12 @@ void WorkerSession::begin_step(uint64_t attempt) {
   under_way_.insert(attempt);
 }
 
-void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) {
+void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role, Inputs in) {
   const uint64_t attempt = run.attempt(), generation = run.generation(), batch = run.batch();
   const uint32_t device = run.device(), rows = run.rows();
   FeatureMap map;
   if (role.first()) {
-    if (auto in = take_inputs(attempt)) map.digests = std::move(in->digests);
+    map.digests = std::move(in.digests);
     map.digests.resize(rows, kDigestOfNothing);
   } else {
     auto came = resources_.maps.take(batch, device);
@@ -335,16 +354,15 @@ void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) 
                          });
 }
 
-void WorkerSession::compute(const worker::Run& run, const worker::Role& role, const PartRole& part) {
+void WorkerSession::compute(const worker::Run& run, const worker::Role& role, const PartRole& part,
+                            Inputs in) {
   const uint64_t attempt = run.attempt(), generation = run.generation(), batch = run.batch();
   const uint32_t device = run.device();
   const auto content = part.content;
   Result<std::vector<PartRow>> rows = std::vector<PartRow>();
   if (role.first()) {
-    auto in = take_inputs(attempt);
-    auto payloads = in ? std::move(in->payloads) : std::vector<std::string>();
-    payloads.resize(run.rows());
-    rows = rows_from_inputs(*content->model, std::move(payloads));
+    in.payloads.resize(run.rows());
+    rows = rows_from_inputs(*content->model, std::move(in.payloads));
   } else if (const auto came = resources_.maps.take(batch, device); came && came->sections) {
     rows = rows_from_sections(*content->model, came->rows, *came->sections);
   }

@@ -22,6 +22,13 @@
 
 namespace heddle {
 
+// What a server may make a worker keep.
+struct WorkerLimits {
+  size_t open_inputs = 4096;                 // batches whose inputs have come and whose run was not asked for
+  uint64_t input_bytes = uint64_t{1} << 30;  // of these, and of one batch, where the model is computed
+  uint64_t unsent_bytes = uint64_t{2} << 30;  // that the server has not read
+};
+
 // What the sessions of a worker share; they follow one another.
 struct WorkerResources {
   explicit WorkerResources(const WorkerOptions& options)
@@ -39,6 +46,7 @@ struct WorkerResources {
   TimedDevices devices;
   const std::string token;
   const bool share_cores;
+  WorkerLimits limits;
   FeatureMaps maps;
   const std::shared_ptr<WorkerNetwork> network;
   FeatureSender sender;
@@ -80,10 +88,18 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   void load(const worker::Load& load);
   void loaded(uint64_t generation, const std::vector<worker::Role>& roles,
               const std::vector<LoadedRole>& computing);
+  // The inputs of a batch's requests that have arrived, by row.
+  struct Inputs {
+    std::vector<uint64_t> digests;      // so far
+    std::vector<std::string> payloads;  // of a model that is computed
+    uint64_t bytes = 0;                 // of these
+    bool too_large = false;             // none is kept
+  };
   bool take(const worker::Input& input, grpc::Status& refusal);
+  Inputs take_inputs(uint64_t attempt);  // none where nothing has come
   void run(const worker::Run& run);
-  void run_timed(const worker::Run& run, const worker::Role& role);
-  void compute(const worker::Run& run, const worker::Role& role, const PartRole& part);
+  void run_timed(const worker::Run& run, const worker::Role& role, Inputs in);
+  void compute(const worker::Run& run, const worker::Role& role, const PartRole& part, Inputs in);
   void transfer(const worker::Transfer& transfer);
   struct DeviceRole {
     worker::Role role;
@@ -93,6 +109,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   void begin_step(uint64_t attempt);
   void add_devices(worker::Pong& pong);
   void send(worker::FromWorker message);
+  void end_locked(const grpc::Status& status);
   void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
   void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
             const std::vector<uint64_t>& digests = {});
@@ -100,14 +117,6 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   const std::unique_ptr<CalledSession> stream_;
   WorkerResources& resources_;
   worker::ToWorker incoming_;
-  // The inputs of a batch's requests that have arrived, by row.
-  struct Inputs {
-    std::vector<uint64_t> digests;      // so far
-    std::vector<std::string> payloads;  // of a model that is computed
-    uint64_t bytes = 0;                 // of these
-  };
-  std::optional<Inputs> take_inputs(uint64_t attempt);
-
   // Of the reading side, one message at a time.
   CalledProof proof_;
   bool begun_ = false, challenged_ = false;
@@ -121,6 +130,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   std::set<uint64_t> under_way_;                              // attempts
   std::map<uint64_t, std::map<uint32_t, DeviceRole>> roles_;  // [generation][device]
   std::deque<worker::FromWorker> outbox_;
+  uint64_t unsent_bytes_ = 0;  // of these
   bool answered_ = false, writing_ = false, ended_ = false;
   std::shared_ptr<WorkerSession> self_;  // until stream_ended()
 };
