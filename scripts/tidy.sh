@@ -7,12 +7,13 @@ cd "$(dirname "$0")/.."
 command -v clang++ >/dev/null || { echo "tidy: error: there is no clang++; run: make setup" >&2; exit 1; }
 
 # clang's flags, for clang-tidy does not know all of GCC's; and the headers that are generated.
-cmake --preset release -B build-tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DHEDDLE_MPI=OFF >/dev/null
+cmake --preset release -B build-tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang >/dev/null
 cmake --build build-tidy --target heddle_open_inference heddle_worker_protocol heddle_commit >/dev/null
 .venv/bin/python - "${1:-}" <<'PYTHON' | xargs -r -n 1 -P "$(nproc)" .venv-tidy/bin/clang-tidy -p build-tidy --quiet
 import json, re, sys
-for entry in json.load(open("build-tidy/compile_commands.json")):
-    path = entry["file"]
-    if re.search(r"/generated/|/tests/|nanobind", path) is None and sys.argv[1] in path:
-        print(path)
+paths = [entry["file"] for entry in json.load(open("build-tidy/compile_commands.json"))]
+chosen = [p for p in paths if re.search(r"/generated/|/tests/|nanobind", p) is None and sys.argv[1] in p]
+if not chosen:
+    sys.exit(f"tidy: error: no room's path has {sys.argv[1]} in it")
+print(*chosen, sep="\n")
 PYTHON

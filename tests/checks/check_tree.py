@@ -204,7 +204,7 @@ def check_types(root: Path) -> list[str]:
                 inside.append(match[1])
             elif line.startswith("}  // namespace") and inside:
                 inside.pop()
-            elif match := re.match(r"(?:struct|class|enum class|enum|union) (\w+)\b(?!::)[^;]*\{", line):
+            elif match := re.match(r"(?:struct|class|enum class|enum|union) (\w+)\b(?!::)[^;{]*(?:\{|$)", line):
                 name = "::".join([*inside, match[1]])
                 place = f"{path.relative_to(root)}:{number}"
                 if name in places:

@@ -97,7 +97,7 @@ class CheckTree(unittest.TestCase):
 
     def test_a_type_that_two_headers_define_is_found(self):
         self.put("src/base/one.h", "namespace heddle {\n\nstruct Part {\n};\n\n}  // namespace heddle\n")
-        self.put("src/plan/two.h", "namespace heddle {\n\nclass Part final {\n};\n\n}  // namespace heddle\n")
+        self.put("src/plan/two.h", "namespace heddle {\n\nclass Part\n    : Base {\n};\n\n}  // namespace heddle\n")
         self.put("src/plan/other.h", "namespace heddle::internal {\n\nclass Part;\nstruct Part {\n};\n")
         self.assertEqual(
             self.problems("types"),

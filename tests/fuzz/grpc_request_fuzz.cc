@@ -11,14 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include "answer.h"
+#include "heddle/base/temporary_file.h"
 #include "heddle/serve/served_model.h"
+#include "input_file.h"
 #include "proto_mutator.h"
 #include "protocol/grpc_message.h"
 #include "protocol/infer_check.h"
 #include "protocol/infer_json.h"
 #include "protocol/model_config.h"
 #include "require.h"
-#include "scratch_file.h"
 
 extern const std::string_view kFrameTags = "iiimc";
 
@@ -81,15 +83,7 @@ void check_inference(const inference::ModelInferRequest& message) {
     return require(!status.ok() && !status.error_message().empty());
   }
   require(request->priority >= 0 && request->timeout_us >= 0 && request->inputs.size() <= kMostTensors);
-  InferResponse response;
-  unsigned sum = 0;
-  for (const auto& t : request->inputs) {
-    require(tensor_bytes(t.dtype, t.shape) == t.bytes);
-    for (int64_t i = 0; i < t.bytes; ++i) sum += static_cast<unsigned>(t.data[i]);
-    response.outputs.push_back(t);
-  }
-  response.id = request->id;
-  response.batch = sum;
+  const auto response = answer_to(*request);
   static const auto kModels = make_models();
   for (const auto& model : kModels) {
     const auto checked = check_request(*model, *request);
@@ -105,13 +99,12 @@ void check_inference(const inference::ModelInferRequest& message) {
   inference::ModelInferResponse answer;
   infer_response_to_proto(response, answer);
   require(answer.raw_output_contents_size() == answer.outputs_size());
-  const auto body = infer_response_body(response);
-  require(body.json_bytes.value_or(body.bytes.size()) <= body.bytes.size());
+  check_body_of(response);
 }
 
 void check_config(const std::string& text) {
-  static const ScratchFile kFile("config.pbtxt");
-  kFile.write(text);
+  static const TemporaryFile kFile("config.pbtxt");
+  write_input(kFile.path(), text);
   ModelSettings settings;
   const auto status = read_triton_config(kFile.path(), settings);
   if (!status.ok()) return require(!status.error().message().empty());

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "answer.h"
 #include "heddle/serve/http_message.h"
 #include "json_mutator.h"
 #include "protocol/infer_json.h"
@@ -36,16 +37,7 @@ void check_head(std::string_view text) {
 void check_body(std::string_view body, std::optional<size_t> json_bytes) {
   const auto request = heddle::infer_request_from_body(body, json_bytes, nullptr);
   if (!request.ok()) return require(!request.error().message().empty());
-  heddle::InferResponse response;
-  unsigned sum = 0;
-  for (const auto& t : request->inputs) {
-    require(heddle::tensor_bytes(t.dtype, t.shape) == t.bytes);
-    for (int64_t i = 0; i < t.bytes; ++i) sum += static_cast<unsigned>(t.data[i]);
-    response.outputs.push_back(t);
-  }
-  response.batch = sum;
-  const auto encoded = heddle::infer_response_body(response);
-  require(encoded.json_bytes.value_or(encoded.bytes.size()) <= encoded.bytes.size());
+  check_body_of(answer_to(*request));
 }
 
 }  // namespace

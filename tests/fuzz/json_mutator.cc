@@ -11,9 +11,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/random.h"
-#include "seeds.h"
-
-extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+#include "mutator.h"
 
 // A target's own definition replaces this one.
 [[gnu::weak]] JsonPlace json_place(std::string_view input) { return {0, input.size()}; }
@@ -23,10 +21,9 @@ namespace {
 using heddle::Json;
 using heddle::Random;
 
-constexpr size_t kMostNodes = 1 << 14;      // of a tree that is mutated
-constexpr size_t kMostValuesOfKey = 16;     // that are remembered from the seeds
-constexpr int kTries = 4;                   // for a result that is small enough
-constexpr uint64_t kMostStringGrowth = 64;  // bytes
+constexpr size_t kMostNodes = 1 << 14;   // of a tree that is mutated
+constexpr size_t kMostValuesOfKey = 16;  // that are remembered from the seeds
+constexpr int kTries = 4;                // for a result that is small enough
 
 const Json& limit_number(Random& random) {
   static const std::vector<Json> kNumbers = {
@@ -164,9 +161,7 @@ void insert_beside(const Node& node, const Json& value, const std::string& key) 
 
 void change_text(Json& value, Random& random) {
   auto text = value.get<std::string>();
-  const size_t size = text.size();
-  text.resize(size + kMostStringGrowth);
-  text.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(text.data()), size, text.size()));
+  change_bytes(text);
   value = random.below(3) == 0 ? odd_text(random) : Json(std::move(text));
 }
 
@@ -304,10 +299,6 @@ size_t write(std::string_view input, JsonPlace place, const Json& tree, uint8_t*
   if (whole.size() > max_size) return 0;
   std::memcpy(to, whole.data(), whole.size());
   return whole.size();
-}
-
-std::string_view view_of(const uint8_t* data, size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
 }
 
 }  // namespace

@@ -4,15 +4,16 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "heddle/base/temporary_file.h"
 #include "heddle/graph/model.h"
-#include "scratch_file.h"
+#include "input_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const ScratchFile scratch("model.onnx");
-  scratch.write({reinterpret_cast<const char*>(data), size});
+  static const heddle::TemporaryFile kFile("model.onnx");
+  write_input(kFile.path(), {reinterpret_cast<const char*>(data), size});
   heddle::ImportOptions options;
   options.batch = 1;
-  const auto model = heddle::Model::load(scratch.path(), options);
+  const auto model = heddle::Model::load(kFile.path(), options);
   if (!model) {
     if (model.error().message().empty() || model.error().code() == heddle::Code::kInternal) std::abort();
     return 0;

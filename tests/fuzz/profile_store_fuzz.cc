@@ -1,35 +1,19 @@
 // Any bytes as a profile store's file: opening and reading it gives records that a measurement can have, or
 // an error.
-#include <unistd.h>
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
+#include "heddle/base/temporary_file.h"
 #include "heddle/cost/profile_store.h"
+#include "input_file.h"
 
 namespace {
 
-const std::string& file() {
-  static const std::string path =
-      (std::filesystem::temp_directory_path() / ("heddle_profile_store_fuzz_" + std::to_string(getpid())))
-          .string();
-  return path;
-}
-
-void write_file(const uint8_t* data, size_t size) {
-  for (const char* suffix : {"-wal", "-shm", "-journal"}) unlink((file() + suffix).c_str());
-  FILE* f = std::fopen(file().c_str(), "wb");
-  if (f == nullptr || std::fwrite(data, 1, size, f) != size) std::abort();
-  std::fclose(f);
-}
-
-void read_all() {
-  const auto store = heddle::ProfileStore::open(file(), "machine");
+void read_all(const std::string& path) {
+  const auto store = heddle::ProfileStore::open(path, "machine");
   if (!store.ok()) return;
   const auto records = (*store)->all();
   if (!records.ok()) return;
@@ -47,8 +31,9 @@ void read_all() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > (1 << 16)) return 0;
-  write_file(data, size);
-  read_all();
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) unlink((file() + suffix).c_str());
+  // SQLite writes three files beside its own.
+  const heddle::TemporaryFile file("store"), log("store-wal"), shared("store-shm"), journal("store-journal");
+  write_input(file.path(), {reinterpret_cast<const char*>(data), size});
+  read_all(file.path());
   return 0;
 }

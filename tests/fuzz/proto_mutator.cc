@@ -13,9 +13,7 @@
 #include <map>
 
 #include "heddle/base/random.h"
-#include "seeds.h"
-
-extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+#include "mutator.h"
 
 namespace {
 
@@ -27,8 +25,7 @@ using heddle::Random;
 constexpr size_t kMostFrames = 200;
 constexpr size_t kMostSamples = 64;    // of a field, from the seeds
 constexpr size_t kMostBytes = 0xffff;  // of a frame
-constexpr size_t kMostTextGrowth = 64;
-constexpr int kTries = 4;  // for a result that is small enough
+constexpr int kTries = 4;              // for a result that is small enough
 
 uint64_t any_integer(Random& random, uint64_t old) {
   static const uint64_t kLimits[] = {0,
@@ -98,8 +95,7 @@ std::string any_text(Random& random, const std::string& old, bool only_ascii) {
   if (kind == 0) return {};
   if (kind == 1) return std::string(1 + random.below(300), 'x');
   if (kind == 2) return text + text;
-  text.resize(old.size() + kMostTextGrowth);
-  text.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(text.data()), old.size(), text.size()));
+  change_bytes(text);
   // A message with other text than UTF-8 is none.
   if (only_ascii)
     for (char& c : text) c = static_cast<char>(c & 0x7f);
@@ -325,12 +321,6 @@ std::string bytes_of(const Message& m) {
   return out;
 }
 
-void change_bytes(std::string& bytes) {
-  const size_t size = bytes.size();
-  bytes.resize(size + kMostTextGrowth);
-  bytes.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(bytes.data()), size, bytes.size()));
-}
-
 void change_frame(Frame& frame, Random& random) {
   const auto message = message_of(frame.tag);
   if (!message || !message->ParseFromString(frame.bytes) || random.below(16) == 0)
@@ -388,10 +378,6 @@ size_t write(const std::vector<Frame>& frames, uint8_t* to, size_t max_size) {
   if (input.size() > max_size) return 0;
   std::memcpy(to, input.data(), input.size());
   return input.size();
-}
-
-std::string_view view_of(const uint8_t* data, size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
 }
 
 }  // namespace
