@@ -130,7 +130,8 @@ TEST_F(ServedPlans, AnOutputHasTheSizeThatTheDataGiveIt) {
     ASSERT_EQ(answer->outputs.size(), 2U);
     EXPECT_EQ(answer->outputs[0].shape, (Shape{2, static_cast<int64_t>(set.size())}));
     EXPECT_EQ(answer->outputs[0].bytes, static_cast<int64_t>(at.size() * sizeof(int64_t)));
-    EXPECT_EQ(std::memcmp(answer->outputs[0].data, at.data(), at.size() * sizeof(int64_t)), 0);
+    const auto* const found = reinterpret_cast<const int64_t*>(answer->outputs[0].data);
+    EXPECT_TRUE(std::equal(at.begin(), at.end(), found));
   }
 }
 
