@@ -10,6 +10,7 @@
 #include "graph/onnx_writer.h"
 #include "heddle/base/stopwatch.h"
 #include "heddle/graph/model.h"
+#include "onnx/model_impl.h"
 
 namespace heddle {
 namespace {
@@ -244,7 +245,12 @@ const std::vector<Hostile>& hostile_models() {
   return list;
 }
 
-class HostileModels : public testing::TestWithParam<size_t> {};
+class HostileModels : public testing::TestWithParam<size_t> {
+ protected:
+  void SetUp() override {
+    if (!internal::kProbes) GTEST_SKIP() << "a build with the thread sanitizer does not try models";
+  }
+};
 
 TEST_P(HostileModels, EndWithinTheLimits) {
   const auto& hostile = hostile_models()[GetParam()];

@@ -19,17 +19,24 @@ namespace {
 
 using testing::HasSubstr;
 
+class ProbeLimits : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!internal::kProbes) GTEST_SKIP() << "a build with the thread sanitizer does not fork";
+  }
+};
+
 std::string probe_error(const std::function<void()>& work, const internal::ProbeLimits& limits = {}) {
   const auto status = internal::probe(work, limits);
   return status.ok() ? "" : status.error().to_string();
 }
 
-TEST(ProbeLimits, LetWorkEndThatReturnsOrThrows) {
+TEST_F(ProbeLimits, LetWorkEndThatReturnsOrThrows) {
   EXPECT_EQ(probe_error([] {}), "");
   EXPECT_EQ(probe_error([] { throw std::runtime_error("which the import itself reports"); }), "");
 }
 
-TEST(ProbeLimits, EndWorkThatNeverStops) {
+TEST_F(ProbeLimits, EndWorkThatNeverStops) {
   const Stopwatch watch;
   EXPECT_THAT(probe_error(
                   [] {
@@ -40,7 +47,7 @@ TEST(ProbeLimits, EndWorkThatNeverStops) {
   EXPECT_LT(watch.seconds(), 60);
 }
 
-TEST(ProbeLimits, EndWorkThatTakesTooMuchMemory) {
+TEST_F(ProbeLimits, EndWorkThatTakesTooMuchMemory) {
   EXPECT_THAT(probe_error(
                   [] {
                     for (std::vector<std::vector<char>> all;;) all.emplace_back(size_t{1} << 20, 'x');
@@ -49,7 +56,7 @@ TEST(ProbeLimits, EndWorkThatTakesTooMuchMemory) {
               HasSubstr("needs more than 100"));
 }
 
-TEST(ProbeLimits, NameTheSignalOrStatusOfACrash) {
+TEST_F(ProbeLimits, NameTheSignalOrStatusOfACrash) {
   EXPECT_THAT(probe_error([] { ::raise(SIGSEGV); }), HasSubstr("signal 11 (Segmentation fault)"));
   EXPECT_THAT(probe_error([] { ::raise(SIGKILL); }), HasSubstr("within its limits"));
   EXPECT_THAT(probe_error([] { std::abort(); }), HasSubstr("signal 6"));

@@ -6,7 +6,6 @@
 
 #include "heddle/base/file.h"
 #include "heddle/plan/problem_edit.h"
-#include "heddle/solve/self_test.h"
 #include "moirai/flow_instance.h"
 #include "plan/workload_support.h"
 #include "planners_support.h"
@@ -84,13 +83,8 @@ Result<PlanResult> search(const Problem& problem, double seconds) {
   return run_planner(*find_planner("flow-search"), problem, o);
 }
 
-bool has_no_solver() {
-  const auto solver = cp_sat_self_test();
-  return !solver.ok() && solver.error().code() == Code::kUnsupported;
-}
-
 TEST(FlowSearch, FindsAndProvesTheOptimumOfSmallWorkloads) {
-  if (has_no_solver()) GTEST_SKIP() << "no CP-SAT";
+  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
   Random random(5);
   for (int i = 0; i < 12; ++i) {
     Json json = random_flow_json(random, {});
@@ -115,7 +109,7 @@ TEST(FlowSearch, FindsAndProvesTheOptimumOfSmallWorkloads) {
 
 // A workload whose ops all pass through serial ones: the answer of the blocks is that of the whole program.
 TEST(FlowSearch, BlocksGiveTheOptimumOfTheWhole) {
-  if (has_no_solver()) GTEST_SKIP() << "no CP-SAT";
+  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
   Random random(6);
   for (int i = 0; i < 3; ++i) {
     Json json = random_flow_json(random, {.ops = 3, .edge_probability = 1});
@@ -187,7 +181,7 @@ TEST(FlowSearch, SaysWhenNothingFitsOrTheProblemIsOfAnotherKind) {
 
 // Reference: proven by CP-SAT on the whole problem.
 TEST(FlowSearch, ProvesTheOptimaOfPublicWorkloads) {
-  if (has_no_solver()) GTEST_SKIP() << "no CP-SAT";
+  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
   const std::string folder = public_data("moirai");
   if (!file_exists(folder + "example-1.json")) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   const std::pair<const char*, double> optima[] = {{"example-1", 30}, {"yolov5x", 23.745}};

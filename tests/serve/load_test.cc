@@ -223,15 +223,20 @@ TEST(Load, RequestsOfASessionAreSentOneAfterTheOther) {
 
 // The one connection is taken, so those behind it in the session are lost with it.
 TEST(Load, ASessionThatHangsLosesWhatIsDueInIt) {
+  std::mutex mutex;
   std::vector<HttpReply> kept;
   LoadOptions options;
   options.timeout_s = .3;
   options.sessions = 1;
-  const Stub stub([&](const HttpHead&, const HttpBody&, const HttpReply& reply) { kept.push_back(reply); });
+  const Stub stub([&](const HttpHead&, const HttpBody&, const HttpReply& reply) {
+    const std::lock_guard lock(mutex);
+    kept.push_back(reply);
+  });
   const auto result = run_load(stub.target, stateful_models(), steady(20, kOneMs), options);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->counted.total.failed, 20U);
   EXPECT_EQ(result->sessions, 0U);
+  const std::lock_guard lock(mutex);
   kept.clear();
 }
 

@@ -6,7 +6,14 @@ namespace heddle {
 namespace {
 
 // In blocks of a hundred seeds.
-class SeededFaults : public testing::TestWithParam<uint64_t> {};
+class SeededFaults : public testing::TestWithParam<uint64_t> {
+ protected:
+  void SetUp() override {
+#if defined(HEDDLE_THREAD_SANITIZER)
+    GTEST_SKIP() << "the thread sanitizer has too little memory for so many fibres";
+#endif
+  }
+};
 
 TEST_P(SeededFaults, LeaveWhatTheServicePromises) {
   for (uint64_t seed = GetParam(); seed < GetParam() + 100; ++seed) {

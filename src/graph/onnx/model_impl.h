@@ -105,10 +105,17 @@ struct ProbeLimits {
   double cpu_s = 60;                        // CPU time of the child
   int64_t memory_bytes = int64_t{4} << 30;  // anonymous memory added; not mapped files
 };
+// The thread sanitizer does not survive a fork of a threaded process.
+#if defined(HEDDLE_THREAD_SANITIZER)
+inline constexpr bool kProbes = false;
+#else
+inline constexpr bool kProbes = true;
+#endif
 // Forks, runs `work` in the child with its output silenced, and waits. Succeeds if `work` returned, whatever
 // its result; otherwise the error names the cause (signal, time, memory). The child has only the calling
 // thread: `work` must not wait for other threads. If the child makes no progress, because another thread held
-// a lock at the fork, the probe is repeated. If that fails too, the result is unknown and counts as success.
+// a lock at the fork, the probe is repeated. If that fails too, the result is unknown and counts as success, as
+// it does without kProbes.
 Status probe(const std::function<void()>& work, const ProbeLimits& limits);
 
 }  // namespace internal

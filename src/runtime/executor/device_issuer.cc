@@ -209,10 +209,13 @@ Result<bool> DeviceIssuer::reached(int slot, int32_t task) {
     return done;
   };
   if (w.enqueues) return over(w);
+  Status failure;
   for (const TaskWork* before : w.waits) {
-    HEDDLE_ASSIGN_OR_RETURN(const bool done, over(*before));
-    if (!done) return false;
+    auto done = over(*before);
+    if (done.ok() && !*done) return false;  // even if another has failed: this one may still write
+    if (!done.ok() && failure.ok()) failure = std::move(done).error();
   }
+  if (!failure.ok()) return std::move(failure).error();
   return true;
 }
 

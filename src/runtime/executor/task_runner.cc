@@ -94,7 +94,9 @@ void TaskRunner::run_blocking(int32_t id, Local& local, int64_t previous_finish_
   // The time of a hand-over includes the delay until this idle worker noticed it.
   for (int32_t transfer : slot.program->handovers[index]) {
     const auto t = static_cast<size_t>(transfer);
-    if (slot.start_ns[t] >= previous_finish_ns) slot.finish_ns[t] = start;
+    // The segments of a stage may each receive it.
+    if (slot.start_ns[t] >= previous_finish_ns)
+      std::atomic_ref(slot.finish_ns[t]).store(start, std::memory_order_relaxed);
   }
   if (task.segment >= 0 && take_memory(slot, static_cast<int32_t>(index)) && !stopped(slot))
     run_segment(slot, task);

@@ -135,9 +135,10 @@ Status TaskRunner::send_message(const Outgoing& o) {
                         o.id >= 0 ? o.id : Transport::kNoToken);
 }
 
-// An accelerator's task counts as done when it is enqueued; other ranks are notified when it has finished.
+// An accelerator's task counts as done when it is enqueued; other ranks are notified when it has finished. That holds
+// after a failure, too: what is sent then is not used, but work in flight still writes it.
 bool TaskRunner::may_go(const Outgoing& o) {
-  if (setup_.issuer == nullptr || o.message < 0 || stopped()) return true;
+  if (setup_.issuer == nullptr || o.message < 0) return true;
   auto reached = setup_.issuer->reached(o.slot, o.task);
   if (!reached.ok()) fail(*slots_[static_cast<size_t>(o.slot)], std::move(reached).error());
   return !reached.ok() || *reached;
