@@ -27,7 +27,10 @@ void visit_corner(const Shape& small, const Shape& large, int64_t element, const
     int64_t row = 0;
     for (size_t i = 0; i < at.size(); ++i) row = row * large[i] + at[i];
     visit(r * run, row * stride, static_cast<size_t>(run));
-    for (size_t i = at.size(); i-- > 0 && ++at[i] == small[i];) at[i] = 0;
+    for (size_t i = at.size(); i > 0; --i) {
+      if (++at[i - 1] != small[i - 1]) break;
+      at[i - 1] = 0;
+    }
   }
 }
 

@@ -58,7 +58,7 @@ class PlanExecutor final : public Executor {
     Status ready = make_memory();
     if (ready.ok()) ready = check_limits();
     if (ready.ok()) ready = start_tasks();
-    return agree(std::move(ready));
+    return agree(ready);
   }
 
   ~PlanExecutor() override { close(); }
@@ -126,7 +126,7 @@ class PlanExecutor final : public Executor {
   Status share(std::vector<bool>& flags) {
     return options_.ranks ? share_flags(*options_.ranks->group, flags) : Status();
   }
-  Status agree(Status own) { return options_.ranks ? options_.ranks->group->agree(own) : own; }
+  Status agree(const Status& own) { return options_.ranks ? options_.ranks->group->agree(own) : own; }
 
   Status open_devices() {
     devices_.resize(seats_.seats.size());

@@ -140,8 +140,9 @@ Status TaskRunner::send_message(const Outgoing& o) {
 bool TaskRunner::may_go(const Outgoing& o) {
   if (setup_.issuer == nullptr || o.message < 0) return true;
   auto reached = setup_.issuer->reached(o.slot, o.task);
-  if (!reached.ok()) fail(*slots_[static_cast<size_t>(o.slot)], std::move(reached).error());
-  return !reached.ok() || *reached;
+  if (reached.ok()) return *reached;
+  fail(*slots_[static_cast<size_t>(o.slot)], std::move(reached).error());
+  return true;
 }
 
 Status TaskRunner::receive_messages(RequestSlot& slot) {

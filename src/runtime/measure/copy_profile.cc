@@ -75,8 +75,8 @@ class CopyMeasurer {
 
   Result<CopyProfile> run() {
     HEDDLE_RETURN_IF_ERROR(open_stations());
-    const size_t n = stations_.size();
-    total_ = static_cast<double>(3 * n + n * (n - 1) / 2 * 3);
+    const size_t n = stations_.size(), pairs = n * (n - 1) / 2;
+    total_ = static_cast<double>(3 * n + 3 * pairs);
     for (Station& s : stations_) {
       HEDDLE_RETURN_IF_ERROR(measure_one(load_lane(s), DeviceId(), s.device, s.bytes));
       HEDDLE_RETURN_IF_ERROR(measure_one(store_lane(s), s.device, DeviceId(), s.bytes));
@@ -99,8 +99,8 @@ class CopyMeasurer {
       const Device& device = cluster_.device(DeviceId(d));
       if (device.kind == DeviceKind::kCpu) continue;
       auto opened = options_.open ? options_.open(device) : open_device(device);
-      Status made = opened.ok() ? Status() : Status(std::move(opened).error());
-      if (made.ok()) made = add_station(DeviceId(d), std::move(opened).value());
+      const Status made = opened.ok() ? add_station(DeviceId(d), std::move(opened).value())
+                                      : Status(std::move(opened).error());
       if (!made.ok()) profile_.left_out.emplace_back(DeviceId(d), made.error().message());
     }
     if (stations_.empty()) {
@@ -210,7 +210,7 @@ class CopyMeasurer {
   }
 
   // Median over rounds of concurrent copies; each lane copies as much as takes it the same time alone.
-  Result<CopiesAtOnce> at_once(std::vector<CopyLane> lanes, std::vector<DeviceId> devices) {
+  Result<CopiesAtOnce> at_once(const std::vector<CopyLane>& lanes, std::vector<DeviceId> devices) {
     HEDDLE_RETURN_IF_ERROR(go_on());
     double window_us = options_.at_once_s * 1e6;
     for (const CopyLane& lane : lanes) window_us = std::max(window_us, 2 * lane.alone_us);
@@ -264,7 +264,7 @@ class CopyMeasurer {
       lanes.push_back(timed(load_lane(*s), DeviceId(), s->device));
       devices.push_back(s->device);
     }
-    return at_once(std::move(lanes), std::move(devices));
+    return at_once(lanes, std::move(devices));
   }
 
   // Joins pairs that share into sets, and measures what each larger set carries.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -117,7 +118,7 @@ Result<double> one_way_us(RankGroup& group, const RankLink& link, int64_t bytes,
   if (pair.starts()) HEDDLE_RETURN_IF_ERROR(group.send_text(link.b, std::to_string(left)));
   if (!pair.starts()) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string text, group.receive_text(link.a));
-    left = std::atoi(text.c_str());
+    std::from_chars(text.data(), text.data() + text.size(), left);
   }
   for (; left > 0; --left) {
     HEDDLE_ASSIGN_OR_RETURN(const double us, pair.round_trip());

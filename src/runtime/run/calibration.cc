@@ -23,7 +23,7 @@ Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> entries;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename().string().starts_with(".")) continue;
+    if (it->path().filename().string().starts_with('.')) continue;
     entries.push_back(it->path());
   }
   if (error) return invalid_input(folder.string() + ": cannot be read as a folder: " + error.message());

@@ -48,8 +48,8 @@ Result<std::unique_ptr<WholeEngine>> open_whole(Engine engine, const Model& mode
 }
 
 Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan,
-                                        std::shared_ptr<const Model> model, std::span<const Engine> engines,
-                                        const RoundOptions& options) {
+                                        const std::shared_ptr<const Model>& model,
+                                        std::span<const Engine> engines, const RoundOptions& options) {
   const bool throughput = problem.objective == Objective::kThroughput;
   HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*problem.graph, options.inputs));
   // The reference first: of several copies of a network in one process, the one that is compiled first is a few percent

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -152,7 +153,7 @@ class DecisionCount {
     std::iota(order.begin(), order.end(), 0);
     const auto value = [&](int64_t c) {
       const double v = element_as_double(tensor, a.at(o, c, i));
-      return std::isnan(v) ? -INFINITY : v;
+      return std::isnan(v) ? -std::numeric_limits<double>::infinity() : v;
     };
     std::partial_sort(order.begin(), order.begin() + n, order.end(), [&](int64_t x, int64_t y) {
       return value(x) != value(y) ? value(x) > value(y) : x < y;

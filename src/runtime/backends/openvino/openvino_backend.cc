@@ -288,10 +288,10 @@ class OpenVinoBackend final : public Backend {
       for (const std::string& found : openvino::core().get_property(kind, ov::available_devices)) {
         if (found == id || (id.empty() && found == "0") || (id == "0" && found.empty())) return true;
       }
+      return false;
     } catch (...) {
-      // No such plugin, or it finds no driver: the device is absent.
+      return false;  // no such plugin, or it finds no driver
     }
-    return false;
   }
 };
 

@@ -41,7 +41,7 @@ Result<std::vector<TensorValue>> outputs_of(ov::InferRequest& request) {
   try {
     for (size_t i = 0; i < request.get_compiled_model().outputs().size(); ++i) {
       const ov::Tensor tensor = request.get_output_tensor(i);
-      const ov::Shape shape = tensor.get_shape();
+      const ov::Shape& shape = tensor.get_shape();
       const auto dtype = openvino::dtype_of(tensor.get_element_type());
       if (!dtype)
         return unsupported("an output's element type cannot be compared: " +
@@ -89,7 +89,7 @@ class OpenVinoWhole final : public WholeEngine {
     bool failed = false;
     try {
       for (auto& request : requests_) {
-        request.set_callback([&, &own = request](std::exception_ptr error) {
+        request.set_callback([&, &own = request](const std::exception_ptr& error) {
           bool again = false;
           {
             const std::lock_guard lock(mutex);
@@ -109,7 +109,7 @@ class OpenVinoWhole final : public WholeEngine {
       changed.wait(lock, [&] { return left == 0 || failed; });
       lock.unlock();
       for (auto& request : requests_) request.wait();
-      for (auto& request : requests_) request.set_callback([](std::exception_ptr) {});
+      for (auto& request : requests_) request.set_callback([](const std::exception_ptr&) {});
     } catch (...) {
       return current_error("running the whole model");
     }

@@ -118,7 +118,7 @@ struct Comparison {
 // settings for latency. Throughput: with its settings for throughput and as many requests in flight as it
 // prefers. An engine that is absent or cannot run the model is a row with the reason.
 Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan,
-                                        std::shared_ptr<const Model> model, std::span<const Engine> engines,
-                                        const RoundOptions& options = {});
+                                        const std::shared_ptr<const Model>& model,
+                                        std::span<const Engine> engines, const RoundOptions& options = {});
 
 }  // namespace heddle
