@@ -98,10 +98,11 @@ void WorkerSession::send(worker::FromWorker message) {
   }
   unsent_bytes_ += held_bytes(message);
   outbox_.push_back(std::move(message));
-  if (unsent_bytes_ > resources_.limits.unsent_bytes && writing_)
-    return end_locked(
-        {grpc::StatusCode::RESOURCE_EXHAUSTED, "the server does not read what the worker sends"});
-  if (writing_) return;
+  if (writing_) {
+    if (unsent_bytes_ > resources_.limits.unsent_bytes)
+      end_locked({grpc::StatusCode::RESOURCE_EXHAUSTED, "the server does not read what the worker sends"});
+    return;
+  }
   writing_ = true;
   stream_->write(&outbox_.front());
 }

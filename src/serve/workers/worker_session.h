@@ -117,6 +117,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   const std::unique_ptr<CalledSession> stream_;
   WorkerResources& resources_;
   worker::ToWorker incoming_;
+
   // Of the reading side, one message at a time.
   CalledProof proof_;
   bool begun_ = false, challenged_ = false;
