@@ -5,7 +5,8 @@ has the examples and two small models. A comment on the line above the block say
 
 (none)                                     every character, but for runs of blanks and dashes
 <!-- transcript: within 5 % -->            words alike, each number within the tolerance; without what varies
-                                           between searches: planner, stop, seconds, numbers of segments
+                                           between searches: planner, stop, seconds, numbers of
+                                           segments, the device whose loss is worst
 <!-- transcript: measured -->              words alike, numbers and units of time by shape, without what
                                            depends on the plan: rows of devices and steps, like lines, proofs
 <!-- transcript: measured, server -->      the same; the command runs until the page ends
@@ -38,6 +39,7 @@ SEARCH_WORDS = [
     (r"best plan from .*", "best plan"),
     (r"\d+ segments?\b", "segments"),
     (r"^(\S+ +)\d+( +[\d.]+ [mu]s +\d+ %)$", r"\1N\2"),  # a device's line: its segments
+    (r"\bif \S+ runs at half", "if DEVICE runs at half"),  # of two that are as busy, the one that this plan needs more
 ]
 # Notes that a plan has only if something disturbed the measurement, or if the search took more than a second.
 PROGRESS = re.compile(r"^(?:\S+Z info )?\w[\w ]*  (?:\d+/\d+ \(\d+ %\)  )?[\d.]+ s(?:  best .*)?\n", re.MULTILINE)
