@@ -8,7 +8,8 @@ command -v clang++ >/dev/null || { echo "tidy: error: there is no clang++; run: 
 
 # clang's flags, for clang-tidy does not know all of GCC's; and the headers that are generated.
 cmake --preset release -B build-tidy -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang >/dev/null
-cmake --build build-tidy --target heddle_open_inference heddle_worker_protocol heddle_commit >/dev/null
+cmake --build build-tidy --target heddle_open_inference heddle_worker_protocol heddle_commit \
+  heddle_cp_sat_messages >/dev/null
 .venv/bin/python - "${1:-}" <<'PYTHON' | xargs -r -n 1 -P "$(nproc)" .venv-tidy/bin/clang-tidy -p build-tidy --quiet
 import json, re, sys
 paths = [entry["file"] for entry in json.load(open("build-tidy/compile_commands.json"))]

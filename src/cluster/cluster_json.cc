@@ -36,7 +36,7 @@ std::optional<int> whole_number(std::string_view text, int most) {
 
 // The name of a link, which may have none.
 Result<std::string> name_or_none(const JsonCursor& at) {
-  return at.value() == "" ? Result<std::string>(std::string()) : name_at(at);
+  return at.value() == Json("") ? Result<std::string>(std::string()) : name_at(at);
 }
 
 // "3" or "0-2,8", or the number of one core.

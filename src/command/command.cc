@@ -107,7 +107,10 @@ namespace {
 template <typename Out>
 std::function<void(const std::string&)> take_bytes(Out& out) {
   return [&out](const std::string& text) {
-    if (const auto bytes = parse_bytes(text)) out = *bytes;
+    if (const auto parsed = parse_bytes(text)) {
+      const int64_t bytes = *parsed;
+      out = bytes;
+    }
   };
 }
 

@@ -58,7 +58,7 @@ int fail(const Error& error, bool json) {
 
 // The parser's messages in words that say what to do.
 std::string argument_message(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string flag = text.substr(0, text.find(": "));
   if (error.get_name() != "ArgumentMismatch" || flag == text) return text;
   if (text.find("At Most 1 required") != std::string::npos) return flag + " is given more than once";

@@ -31,7 +31,7 @@ std::string command_lines(const std::vector<std::string>& words,
       out += " \\\n  ";
       line = 2;
     } else if (line > 0) {
-      out += " ";
+      out += ' ';
     }
     out += word;
     line += word.size() + 1;

@@ -92,6 +92,7 @@ void run_in_background(const nb::object& on_progress, Interrupted interrupted,
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
       } catch (nb::python_error& error) {
         control.cancel.cancel();
+        // NOLINTNEXTLINE(bugprone-use-after-move): each turn has an exception of its own
         if (!raised) raised = std::make_unique<nb::python_error>(std::move(error));
       }
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "markup.h"
 
@@ -39,7 +40,8 @@ std::string line(double x1, double y1, double x2, double y2, const char* css) {
 }
 
 void set_range(const Chart& chart, Axis& x, Axis& y) {
-  double low_x = INFINITY, high_x = -INFINITY, high_y = -INFINITY;
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double low_x = kNone, high_x = -kNone, high_y = -kNone;
   for (const auto& l : chart.lines)
     for (const auto& [px, py] : l.points) {
       if (!std::isfinite(px) || !std::isfinite(py)) continue;

@@ -124,7 +124,7 @@ std::string model_text(const LoadedModel& loaded, size_t rows) {
   }
   add_io("input", g, g.inputs(), text);
   add_io("output", g, g.outputs(), text);
-  text += "\n";
+  text += '\n';
   const auto types = sums_by_type(g);
   TextTable table(
       {{"op type"}, {"ops", kRight}, {"FLOPs", kRight}, {"share", kRight}, {"parameters", kRight}});

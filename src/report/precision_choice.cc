@@ -51,7 +51,7 @@ std::string int8_text(const Problem& problem) {
 std::string precision_choice_text(const Problem& problem) {
   if (!problem.precision) return "";
   const PrecisionChoice& c = *problem.precision;
-  const std::string text = fmt::format(
+  std::string text = fmt::format(
       "Precision: {:.4g} % of decisions as in f32 (at least {:.4g} %), mean error {:.2g} of the range (at "
       "most {:.2g}), "
       "{}\n",

@@ -51,7 +51,7 @@ double error_band(const Problem& problem, const Plan& plan, const Step& step) {
 
 // Yellow outside the band, red far outside.
 std::string error_cell(double measured, double predicted, double band) {
-  const auto text = signed_percent(relative(measured, predicted));
+  auto text = signed_percent(relative(measured, predicted));
   if (!(measured > 0) || !(predicted > 0)) return text;
   const double off = std::max(measured / predicted, predicted / measured);
   if (off <= band) return text;

@@ -76,7 +76,8 @@ Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_p
   return discover_machine();
 }
 
-Result<MeasuredCluster> measure_cluster(std::shared_ptr<const Cluster> cluster, const Control& control) {
+Result<MeasuredCluster> measure_cluster(const std::shared_ptr<const Cluster>& cluster,
+                                        const Control& control) {
   CopyOptions options;
   options.deadline = control.deadline();
   options.progress = control.progress;

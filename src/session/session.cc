@@ -334,7 +334,7 @@ Result<std::shared_ptr<const Graph>> make_units(const Session& session, size_t l
   return with_int8_types(graph, *session.loaded.graph);
 }
 
-Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
+Result<Problem> with_cluster(const Session& session, const std::shared_ptr<const Cluster>& cluster,
                              const ProblemSettings& settings) {
   if (session.loaded.given)
     return invalid_input(session.loaded.name +

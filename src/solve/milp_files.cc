@@ -118,7 +118,7 @@ class LpWriter {
     out_ += "Minimize\n obj:" + sum(terms);
     const double constant = model_.constant();
     if (constant != 0) out_ += (constant < 0 ? " - " : " + ") + file_number(std::fabs(constant));
-    out_ += "\n";
+    out_ += '\n';
   }
 
   void row(const std::string& name, const std::string& head, const Milp::Row& row) {

@@ -119,8 +119,7 @@ class Chaos {
  public:
   Chaos() {
     auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-      if (!scene_.answer(head, body, reply))
-        answer_rest(scene_.service(), head, std::move(body), std::move(reply));
+      if (!scene_.answer(head, body, reply)) answer_rest(scene_.service(), head, body, reply);
     });
     if (!server.ok()) throw std::runtime_error(server.error().to_string());
     server_ = std::move(*server);

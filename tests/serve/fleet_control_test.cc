@@ -31,8 +31,7 @@ class FleetControlTest : public testing::Test {
     ASSERT_TRUE(control.ok()) << control.error().to_string();
     control_ = std::move(*control);
     auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-      if (!control_->answer(head, body, reply))
-        answer_rest(service_, head, std::move(body), std::move(reply));
+      if (!control_->answer(head, body, reply)) answer_rest(service_, head, body, reply);
     });
     ASSERT_TRUE(server.ok());
     server_ = std::move(*server);

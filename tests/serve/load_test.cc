@@ -272,7 +272,7 @@ TEST(Load, AgreesWithTheServer) {
   service.serve(std::move(generation));
   {
     Stub stub([&service](const HttpHead& head, HttpBody body, HttpReply reply) {
-      answer_rest(service, head, std::move(body), std::move(reply));
+      answer_rest(service, head, body, reply);
     });
     const auto models = load_models(stub.target, {}, {.payload_bytes = 1000, .shapes = {}, .seed = 1});
     ASSERT_TRUE(models.ok()) << models.error().to_string();

@@ -49,8 +49,7 @@ class OnThisMachine : public testing::Test {
   }
   void listen() {
     auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
-      if (!control_->answer(head, body, reply))
-        answer_rest(service_, head, std::move(body), std::move(reply));
+      if (!control_->answer(head, body, reply)) answer_rest(service_, head, body, reply);
     });
     ASSERT_TRUE(server.ok());
     server_ = std::move(*server);

@@ -31,8 +31,7 @@ class PageServer {
       : service_(service), page_(std::move(page)), change_(std::move(change)) {
     auto server = HttpServer::start({}, [this](const HttpHead& head, HttpBody body, HttpReply reply) {
       if (head.path == "/") return reply.send({.content_type = "text/html; charset=utf-8", .body = page_});
-      if (head.path != "/v2/status" || !change_)
-        return answer_rest(service_, head, std::move(body), std::move(reply));
+      if (head.path != "/v2/status" || !change_) return answer_rest(service_, head, body, reply);
       Json status = service_.status();
       change_(status, asked_++);
       reply.send(json_response(status));

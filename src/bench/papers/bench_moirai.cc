@@ -79,7 +79,7 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
   gap.baseline = plan.bound.proof.text();
   if (reference != nullptr) {
     makespan.reference = reference->objective;
-    seconds.reference = *reference->seconds;
+    seconds.reference = reference->seconds;
     if (reference->bound && *reference->bound > 0)
       gap.reference = 100 * (reference->objective - *reference->bound) / *reference->bound;
     makespan.reference_source = seconds.reference_source = gap.reference_source = reference->peer;

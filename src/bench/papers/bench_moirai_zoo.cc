@@ -59,8 +59,8 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
   HEDDLE_ASSIGN_OR_RETURN(const auto params, parse_zoo_params(network.params));
   HEDDLE_ASSIGN_OR_RETURN(auto graph, build_zoo_graph(network.model, params));
   const auto fine = static_cast<double>(graph->num_ops());
-  const std::string name = std::string(network.instance) + ", " +
-                           (std::string_view(cluster).substr(7)).data() + (coarse ? ", gcof" : "");
+  const std::string name = std::string(network.instance) + ", " + std::string_view(cluster).substr(7).data() +
+                           (coarse ? ", gcof" : "");
   if (coarse) {
     const Stopwatch watch;
     const auto fusion = fuse_ops(*graph, default_fusion_rules());

@@ -14,8 +14,6 @@
 #include "heddle/base/json.h"
 #include "heddle/runtime/sampling.h"
 
-extern char** environ;
-
 namespace heddle::bench {
 namespace {
 

@@ -185,7 +185,7 @@ class HttpLoops {
     target_.port = port;
     std::string json = R"({"inputs":[)";
     for (const auto& t : model.inputs) {
-      if (json.back() == '}') json += ",";
+      if (json.back() == '}') json += ',';
       json += R"({"name":")" + t.name + R"(","datatype":")" + protocol_name(t.dtype) + R"(","shape":[)";
       for (size_t i = 0; i < t.row.size(); ++i) json += (i > 0 ? "," : "") + std::to_string(t.row[i]);
       json += R"(],"parameters":{"binary_data_size":)" + std::to_string(t.row_bytes) + "}}";

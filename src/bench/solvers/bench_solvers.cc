@@ -53,9 +53,9 @@ Result<std::shared_ptr<const Graph>> random_graph(Random& random, bool wired, in
                                   .device_class_factors = classes,
                                   .device_affinity = 0.5});
   }
-  const int ops = static_cast<int>(random.between(4, 7)), layers = ops < 6 ? 3 : 4;
-  return generate_layered({.ops = ops,
-                           .layers = layers,
+  const int64_t ops = random.between(4, 7);
+  return generate_layered({.ops = static_cast<int>(ops),
+                           .layers = ops < 6 ? 3 : 4,
                            .deps = static_cast<int>(random.between(ops - 1, 2 * ops)),
                            .seed = random.next(),
                            .transfer_share = random.uniform(0.1, 1),

@@ -51,7 +51,7 @@ Result<std::shared_ptr<const Graph>> random_graph(const GenerateOptions& o) {
       r.dependency, named_value<Dependency>("--dependency", o.dependency,
                                             {{"sdep", Dependency::kSeries}, {"wdep", Dependency::kWeak}}));
   r.seed = o.seed;
-  r.device_class_factors = factors;
+  r.device_class_factors = std::move(factors);
   return generate_random_wired(r);
 }
 

@@ -45,7 +45,7 @@ Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Proble
   return list;
 }
 
-Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
+Result<int> run_whatif(const WhatifOptions& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, o.problem.settings());

@@ -295,10 +295,9 @@ Status serve_once(const ServeFlags& o, const Invocation& invocation, const Opene
   std::unique_ptr<FleetControl> fleet;
   const What what = what_is_served(o.what);
   std::atomic<bool> serves = false;
-  const auto handle = [&](const HttpHead& head, HttpBody body, HttpReply reply) {
+  const auto handle = [&](const HttpHead& head, const HttpBody& body, const HttpReply& reply) {
     if (!serves.load()) return answer_as_standby(*succession, head, reply);
-    if (!fleet || !fleet->answer(head, body, reply))
-      answer_rest(service, head, std::move(body), std::move(reply));
+    if (!fleet || !fleet->answer(head, body, reply)) answer_rest(service, head, body, reply);
   };
   std::unique_ptr<HttpServer> server;
   if (what == What::kFleet) {

@@ -258,7 +258,7 @@ Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<
       if (model == models.size()) {
         const std::vector<std::string> known(models.begin(), models.end());
         return fail("no model is named '" + std::string(name.substr(0, 80)) + "'" +
-                    did_you_mean(std::string(name), known) + "; there are " + join_names(known));
+                    did_you_mean(name, known) + "; there are " + join_names(known));
       }
     }
     arrivals.push_back({ns_from_us(us), model});

@@ -38,7 +38,7 @@ double dim(const ov::PartialShape& shape, size_t i) {
 // Transposed, [I, O, k...] or [G, I, O, k...]: each input element is multiplied O * prod(k) times. `first`:
 // the first of those factors.
 double convolution(const ov::Node& node, size_t first, bool transposed) {
-  const auto weights = node.get_input_partial_shape(1);
+  const auto& weights = node.get_input_partial_shape(1);
   if (weights.rank().is_dynamic()) return 0;
   double each = 1;
   for (size_t i = first; i < weights.size(); ++i) each *= dim(weights, i);
@@ -46,7 +46,7 @@ double convolution(const ov::Node& node, size_t first, bool transposed) {
 }
 
 double matmul(const ov::Node& node) {
-  const auto a = node.get_input_partial_shape(0);
+  const auto& a = node.get_input_partial_shape(0);
   if (a.rank().is_dynamic() || a.size() == 0) return 0;
   const auto* op = dynamic_cast<const ov::op::v0::MatMul*>(&node);
   const bool transposed = op != nullptr && op->get_transpose_a() && a.size() > 1;
@@ -56,7 +56,7 @@ double matmul(const ov::Node& node) {
 // W [directions, gates * hidden, inputs], R [directions, gates * hidden, hidden] and a bias, from input
 // `weights` on. X is [batch, steps, inputs] of a sequence, [batch, inputs] of a cell.
 double recurrent(const ov::Node& node, size_t weights, bool sequence) {
-  const auto x = node.get_input_partial_shape(0);
+  const auto& x = node.get_input_partial_shape(0);
   const double runs = dim(x, 0) * (sequence ? dim(x, 1) : 1);
   return runs * (2 * in_elements(node, weights) + 2 * in_elements(node, weights + 1) +
                  4 * in_elements(node, weights + 2));
@@ -64,8 +64,8 @@ double recurrent(const ov::Node& node, size_t weights, bool sequence) {
 
 // Q [..., L, E], K [..., S, E], V [..., S, V]: two products, and a softmax over L x S per head.
 double attention(const ov::Node& node) {
-  const auto q = node.get_input_partial_shape(0), k = node.get_input_partial_shape(1),
-             v = node.get_input_partial_shape(2);
+  const auto &q = node.get_input_partial_shape(0), &k = node.get_input_partial_shape(1),
+             &v = node.get_input_partial_shape(2);
   if (q.rank().is_dynamic() || k.rank().is_dynamic() || v.rank().is_dynamic() || q.size() < 2 ||
       k.size() < 2 || v.size() < 2)
     return 0;

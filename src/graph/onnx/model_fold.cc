@@ -24,8 +24,11 @@ bool small(const ov::Node& node) {
     if (output.get_partial_shape().is_dynamic() || output.get_element_type().is_dynamic()) return false;
     // Too large dimensions are rejected later; here they only must not overflow.
     size_t elements = 1;
-    for (const auto d : output.get_shape())
-      if (d > kMaxFoldedBytes || (elements *= d) > kMaxFoldedBytes) return false;
+    for (const auto d : output.get_shape()) {
+      if (d > kMaxFoldedBytes) return false;
+      elements *= d;
+      if (elements > kMaxFoldedBytes) return false;
+    }
     bytes += elements * ((output.get_element_type().bitwidth() + 7) / 8);
   }
   return bytes <= kMaxFoldedBytes;

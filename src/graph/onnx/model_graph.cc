@@ -14,8 +14,8 @@
 namespace heddle::internal {
 namespace {
 
-using Node = ov::Node;
-using Output = ov::Output<ov::Node>;
+using ov::Node;
+using Output = ov::Output<Node>;
 
 // A value that a node other than a model output reads and whose shape inference leaves open.
 bool is_open(const Output& output) {

@@ -28,7 +28,7 @@ std::string example(const std::string& name, const ov::PartialShape& shape, cons
   std::string text = name + "=";
   static constexpr const char* kLetters[] = {"N", "C", "H", "W", "D5", "D6", "D7", "D8"};
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) text += ",";
+    if (i > 0) text += ',';
     text += shape[i].is_static()                    ? std::to_string(shape[i].get_length())
             : i < names.size() && !names[i].empty() ? std::string(names[i])
             : i < std::size(kLetters)               ? kLetters[i]

@@ -162,7 +162,7 @@ class OnnxCutter {
 }  // namespace
 
 Result<OnnxParts> OnnxParts::open(const Model& model) {
-  const std::string path = model.path();
+  const std::string& path = model.path();
   if (!path.ends_with(".onnx")) return unsupported(path + ": ONNX Runtime reads .onnx files only");
   const int64_t most = model.options().max_file_bytes;
   HEDDLE_ASSIGN_OR_RETURN(const ModelContent content, model_content(path, most));

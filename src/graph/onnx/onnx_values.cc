@@ -159,7 +159,8 @@ std::optional<Values> repeats(const OnnxNode& node, const KnownShapes& known) {
   Values values;
   for (size_t d = 0; d < in->size(); ++d) {
     if ((*in)[d] < 1 || (*out)[d] % (*in)[d] != 0) return std::nullopt;
-    values.push_back(static_cast<double>((*out)[d] / (*in)[d]));
+    const int64_t times = (*out)[d] / (*in)[d];
+    values.push_back(static_cast<double>(times));
   }
   return values;
 }
@@ -190,7 +191,7 @@ Values axes_of(uint32_t set) {
 std::optional<Values> axes_of_ones(const Shape* longer, const Shape* shorter) {
   if (longer == nullptr || shorter == nullptr) return std::nullopt;
   for (const uint32_t set : axes_between(*longer, *shorter)) {
-    const Values axes = axes_of(set);
+    Values axes = axes_of(set);
     if (!axes.empty() &&
         std::ranges::all_of(axes, [&](double d) { return (*longer)[static_cast<size_t>(d)] == 1; }))
       return axes;

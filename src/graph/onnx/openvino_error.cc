@@ -25,7 +25,7 @@ bool is_noise(std::string_view line) {
 }
 
 // "SequenceInsert_57746" to "SequenceInsert": the number is a per-process counter.
-std::string without_counters(std::string text) {
+std::string without_counters(const std::string& text) {
   static const std::regex counter("\\b([A-Z][A-Za-z0-9]*)_[0-9]+\\b");
   return std::regex_replace(text, counter, "$1");
 }

@@ -64,8 +64,9 @@ std::vector<SizedOutput> size_outputs(ov::Model& model) {
     const auto value = results[i]->input_value(0);
     const auto largest = largest_shape(value);
     if (!largest) continue;
-    const auto open = value.get_partial_shape();
-    const auto names = value.get_names();
+    // Copies: both change below.
+    const auto open = value.get_partial_shape();  // NOLINT(performance-unnecessary-copy-initialization)
+    const auto names = value.get_names();         // NOLINT(performance-unnecessary-copy-initialization)
     const std::string name = results[i]->get_friendly_name();
     const auto size = std::make_shared<ov::op::v3::ShapeOf>(value, ov::element::i64);
     const auto padded = pad(value, size->output(0), *largest);

@@ -159,7 +159,8 @@ Val Net::slice(const std::string& name, Val x, size_t axis, int64_t begin, int64
 Val Net::reshape(const std::string& name, Val x, Shape out) {
   if (elements(out) != elements(shape(x)))
     fail(name, shape_text(shape(x)) + " cannot become " + shape_text(out));
-  return add("Reshape", name, {x, ints(out)}, out);
+  const Val sizes = ints(out);
+  return add("Reshape", name, {x, sizes}, std::move(out));
 }
 
 Val Net::transpose(const std::string& name, Val x, std::vector<int64_t> permutation) {

@@ -201,7 +201,7 @@ double AreaBound::improve(const std::vector<uint32_t>& subset, int rounds, const
       y_[r] = std::max(y_[r] * std::exp(step * excess), 1e-12);
     }
   }
-  y_ = best_y;
+  y_ = std::move(best_y);
   scale_ = best_scale;
   spread_weights();
   return best;

@@ -17,7 +17,7 @@ constexpr double kMostFlowMemory = 1e18;
 
 double us_per_unit(const std::string& unit) {
   if (unit.starts_with("ms")) return 1e3;
-  return unit.starts_with("s") ? 1e6 : 1;
+  return unit.starts_with('s') ? 1e6 : 1;
 }
 
 class FlowReader {

@@ -283,7 +283,7 @@ class Program {
 Bound lp_bound(const FlatProblem& flat, const Relaxation& relaxation, const Deadline& deadline,
                const Bound& known) {
   // Windows build on the bound that is known: what vouches for that one vouches for this one.
-  const Bound none{0, {"linear program", known.proof.claimed_by}};
+  Bound none{0, {"linear program", known.proof.claimed_by}};
   const auto k = static_cast<double>(flat.num_devices());
   if ((static_cast<double>(flat.num_reads()) * 8 + static_cast<double>(flat.num_ops()) * 5) * k >
       kMostEntries)

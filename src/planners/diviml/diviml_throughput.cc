@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -55,7 +56,7 @@ class PeriodProgram {
     for (size_t g = 0; g < kinds_.size(); ++g) {
       for (size_t d = 0; d < k_; ++d) {
         if (n_[g * k_ + d].index >= 0)
-          left[g][d] = static_cast<int64_t>(values[static_cast<size_t>(n_[g * k_ + d].index)] + 0.5);
+          left[g][d] = std::llround(values[static_cast<size_t>(n_[g * k_ + d].index)]);
       }
     }
     std::vector<size_t> at(kinds_.size(), 0);

@@ -230,8 +230,7 @@ void StageState::remove(uint32_t v) {
     b.free.push_back(s);
   } else {
     uint32_t* ops = b.ops.data() + s * width_;
-    std::remove(ops, ops + b.count[s], v);
-    --b.count[s];
+    b.count[s] = static_cast<uint32_t>(std::remove(ops, ops + b.count[s], v) - ops);
     renew_duration(s);
     mark_forward(s);
     mark_backward(s);

@@ -157,7 +157,8 @@ class IdealPlanner {
  private:
   // Can what the ideal leaves still go to k - a accelerators and c - p CPUs, each below `above`?
   bool hopeful(int32_t ideal, size_t state) const {
-    const auto a = static_cast<double>(k_ - state / (c_ + 1)), p = static_cast<double>(c_ - state % (c_ + 1));
+    const size_t accelerators = k_ - state / (c_ + 1), cpus = c_ - state % (c_ + 1);
+    const auto a = static_cast<double>(accelerators), p = static_cast<double>(cpus);
     if (std::isinf(above_)) return true;
     const double capacity = a * above_ + p * above_ * relief_ + (p > 0 ? free_relief_ : 0);
     // What is left is a difference of sums: its rounding is relative to the whole.

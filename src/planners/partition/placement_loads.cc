@@ -169,7 +169,6 @@ double load_bound(const PlacementUnits& units) {
       const double denominator = a / k + p / c;
       const double x = denominator > 0 ? std::clamp((relieved / k - loaded / c) / denominator, 0.0, 1.0) : 0;
       relieved -= x * a;
-      loaded += x * p;
       break;
     }
     relieved -= a;

@@ -69,8 +69,8 @@ uint32_t ColdAnneal::bus_of(size_t device, uint8_t way) const {
 }
 
 uint8_t ColdAnneal::way_over(size_t device, uint32_t bus) const {
-  for (uint8_t w = 0; w < tables_.ways(device).size(); ++w) {
-    if (bus_of(device, w) == bus) return w;
+  for (size_t w = 0; w < tables_.ways(device).size(); ++w) {
+    if (const auto way = static_cast<uint8_t>(w); bus_of(device, way) == bus) return way;
   }
   return 0;
 }

@@ -246,7 +246,7 @@ std::string plan_text(const Session& session, const PlanResult& result,
                                       [](const Segment& s) { return s.host_access; });
   if (p.has_host_access())
     text += fmt::format("  {} segments read their parameters in host memory\n", in_place);
-  text += "\n";
+  text += '\n';
   std::vector<TextTable::Column> columns = {
       {"device"}, {"segments", kRight}, {"busy", kRight}, {"share", kRight}};
   const bool engines = has_choice_of_engines(*p.cluster);
@@ -258,7 +258,7 @@ std::string plan_text(const Session& session, const PlanResult& result,
     std::vector<std::string> cells = {
         row["device"].get<std::string>(), std::to_string(row["segments"].get<int>()),
         format_us(row["busy_us"].get<double>()),
-        std::to_string(static_cast<int>(100 * row["busy_share"].get<double>() + 0.5)) + " %"};
+        std::to_string(std::lround(100 * row["busy_share"].get<double>())) + " %"};
     if (engines) cells.push_back(variant_text(variant_of(p.cluster->devices()[d])));
     table.add_row(std::move(cells));
   }

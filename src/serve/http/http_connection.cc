@@ -78,6 +78,7 @@ void HttpReply::Impl::send(HttpResponse response) {
   if (loop->stopping.load()) loop->wake();
 }
 
+// Without memory for an error's text the program may end. NOLINTNEXTLINE(bugprone-exception-escape)
 HttpReply::Impl::~Impl() {
   if (!sent)
     log_line(LogLevel::kError, "a request was given up without an answer; this is a bug in the server");

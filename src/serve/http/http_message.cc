@@ -133,7 +133,7 @@ const std::string* HttpHead::header(std::string_view name) const {
 std::optional<size_t> head_end(std::string_view text) {
   for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
     if (text.substr(at + 1).starts_with("\r\n")) return at + 3;
-    if (text.substr(at + 1).starts_with("\n")) return at + 2;
+    if (text.substr(at + 1).starts_with('\n')) return at + 2;
   }
   return std::nullopt;
 }
@@ -158,7 +158,7 @@ Result<HttpHead> read_http_head(std::string_view text) {
     const auto slash = target.find('/', 7);
     target = slash == std::string_view::npos ? "/" : target.substr(slash);
   }
-  if (!target.starts_with("/") && target != "*") return invalid_input("the path does not start with '/'");
+  if (!target.starts_with('/') && target != "*") return invalid_input("the path does not start with '/'");
   const auto question = target.find('?');
   if (question != std::string_view::npos) head.query = target.substr(question + 1);
   HEDDLE_ASSIGN_OR_RETURN(head.path, percent_decode(target.substr(0, question)));
@@ -198,7 +198,7 @@ HttpResponse json_response(const Json& json, int status) {
 
 HttpResponse http_error(int status, std::string_view message) {
   auto response = json_response({{"error", message}}, status);
-  response.body += "\n";
+  response.body += '\n';
   return response;
 }
 

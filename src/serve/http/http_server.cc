@@ -202,14 +202,14 @@ class Server final : public HttpServer {
       if (const auto it = connections_.find(id); it != connections_.end()) on_event(it->second, EPOLLIN);
   }
 
-  // By value, as on_event().
-  void close(std::shared_ptr<HttpConnection> c) {
+  // `c` may lie in the map that it leaves.
+  void close(const std::shared_ptr<HttpConnection>& c) {
     {
       const std::lock_guard lock(c->mutex);
       if (c->state == State::kBody) give_back(*c);
       c->socket.close();
     }
-    connections_.erase(c->id);
+    const auto left = connections_.extract(c->id);
     loop_->open = connections_.size();
   }
 
@@ -220,6 +220,7 @@ class Server final : public HttpServer {
   }
 
   // By value: closing takes the connection out of the map that the caller's reference may lie in.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param)
   void on_event(std::shared_ptr<HttpConnection> c, uint32_t events) {
     State state;
     {
@@ -243,7 +244,9 @@ class Server final : public HttpServer {
     for (;;) {
       const auto n = c->socket.receive(buffer, sizeof buffer);
       if (n < 0 && errno == EAGAIN) break;
-      if (n <= 0 || (c->lingered += static_cast<size_t>(n)) > kMostLingerBytes) return close(c);
+      if (n <= 0) return close(c);
+      c->lingered += static_cast<size_t>(n);
+      if (c->lingered > kMostLingerBytes) return close(c);
     }
     const std::lock_guard lock(c->mutex);
     c->arm(*loop_, c->socket.wanted());

@@ -89,6 +89,7 @@ Status SocketStream::begin_tls(const TlsContext& context) {
   ssl_ = ::SSL_new(context.get());
   BIO* bio = ssl_ != nullptr ? ::BIO_new(quiet_socket()) : nullptr;
   if (bio == nullptr) return internal_error("OpenSSL makes no session: " + openssl_reason());
+  // A number where OpenSSL keeps a pointer. NOLINTNEXTLINE(performance-no-int-to-ptr)
   ::BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd())));
   ::BIO_set_init(bio, 1);
   ::SSL_set_bio(ssl_, bio, bio);

@@ -368,14 +368,14 @@ class Server final : public LocalServer {
   }
 
   void put(Job job) {
-    bool full = false;
     {
       const std::lock_guard lock(jobs_mutex_);
-      full = jobs_.size() >= kMostJobs;
-      if (!full) jobs_.push_back(std::move(job));
+      if (jobs_.size() < kMostJobs) {
+        jobs_.push_back(std::move(job));
+        return jobs_changed_.notify_one();
+      }
     }
-    if (full) return job.done(cancelled_error("too many loads and unloads wait; try again later"));
-    jobs_changed_.notify_one();
+    job.done(cancelled_error("too many loads and unloads wait; try again later"));
   }
 
   // Loads and unloads on a thread of its own: they take seconds. In between it looks at the machine.

@@ -41,7 +41,8 @@ PartCargo cargo_behind(const LocalModel& model, const FleetModelFile& file, int 
   return cargo;
 }
 
-Result<std::vector<PartRow>> rows_from_inputs(const LocalModel& model, std::vector<std::string> payloads) {
+Result<std::vector<PartRow>> rows_from_inputs(const LocalModel& model,
+                                              const std::vector<std::string>& payloads) {
   size_t all = 0;
   for (const auto& info : model.served.inputs) all += row_bytes(info);
   std::vector<PartRow> rows;

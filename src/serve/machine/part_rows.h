@@ -39,7 +39,8 @@ PartCargo cargo_behind(const LocalModel& model, const FleetModelFile& file, int 
 
 // From the inputs one after the other, as a client sent them; an empty payload stands for zeros. Errors:
 // another size than the model's.
-Result<std::vector<PartRow>> rows_from_inputs(const LocalModel& model, std::vector<std::string> payloads);
+Result<std::vector<PartRow>> rows_from_inputs(const LocalModel& model,
+                                              const std::vector<std::string>& payloads);
 // From what another worker sent: sizes and places are checked against the model.
 Result<std::vector<PartRow>> rows_from_sections(const LocalModel& model, uint32_t rows,
                                                 const MapSections& sections);

@@ -98,7 +98,7 @@ class Preparation {
       HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(out_.buckets[b].model, first_device()));
       first_.push_back(runner);
       if (!out_.buckets[b].model->served.batched) continue;
-      const auto rows = runner->check_rows();
+      auto rows = runner->check_rows();
       if (rows.ok()) continue;
       if (rows.error().code() != Code::kVerificationFailed) return rows;
       source_.settings.max_batch = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "heddle/base/spelling.h"
@@ -407,9 +408,7 @@ void InferService::begin(WaitingRequest came, std::unique_ptr<SessionTurn> turn)
     }
   }
   // It may be gone with its last row.
-  Call* const c = call.release();
-  Row* const all = c->rows.data();
-  for (size_t r = 0; r < rows; ++r) current_->plane->submit(all[r]);
+  for (Row& row : std::span(call.release()->rows)) current_->plane->submit(row);
 }
 
 void InferService::serve(std::unique_ptr<Generation> next) {

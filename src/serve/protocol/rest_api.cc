@@ -125,7 +125,7 @@ std::shared_ptr<RequestTrace> traced(Tracer& tracer, const HttpHead& head) {
   return tracer.begin("http", parents == 1 ? *parent : "", state != nullptr ? *state : "");
 }
 
-void infer(InferService& service, const HttpHead& head, HttpBody body, HttpReply reply,
+void infer(InferService& service, const HttpHead& head, const HttpBody& body, const HttpReply& reply,
            const std::string& model, const std::string& version) {
   const auto trace = service.tracer() != nullptr ? traced(*service.tracer(), head) : nullptr;
   std::optional<size_t> json_bytes;
@@ -160,7 +160,7 @@ void infer(InferService& service, const HttpHead& head, HttpBody body, HttpReply
 
 HttpResponse empty_with(int status) { return {.status = status}; }
 
-void answer_model(InferService& service, const HttpHead& head, HttpBody body, const HttpReply& reply,
+void answer_model(InferService& service, const HttpHead& head, const HttpBody& body, const HttpReply& reply,
                   std::vector<std::string> parts) {
   const std::string name = parts[2];
   parts.erase(parts.begin(), parts.begin() + 3);
@@ -171,7 +171,7 @@ void answer_model(InferService& service, const HttpHead& head, HttpBody body, co
   }
   const std::string action = parts.empty() ? "" : parts[0];
   if (parts.size() == 1 && action == "infer") {
-    if (asked_by("POST", head, reply)) infer(service, head, std::move(body), reply, name, version);
+    if (asked_by("POST", head, reply)) infer(service, head, body, reply, name, version);
     return;
   }
   const bool known = action.empty() || action == "ready" || action == "config" || action == "stats";
@@ -217,7 +217,7 @@ bool is_open_path(std::string_view path) {
   return path == "/" || path == "/v2/health/live" || path == "/v2/health/ready";
 }
 
-void answer_rest(InferService& service, const HttpHead& head, HttpBody body, HttpReply reply) {
+void answer_rest(InferService& service, const HttpHead& head, const HttpBody& body, const HttpReply& reply) {
   const auto parts = split_path(head.path);
   if (parts.size() == 1 && parts[0] == "metrics") {
     if (!asked_by("GET", head, reply)) return;
@@ -256,16 +256,16 @@ void answer_rest(InferService& service, const HttpHead& head, HttpBody body, Htt
     for (const auto& m : service.models()) list.push_back(statistics_json(*m, service.statistics(m->name)));
     return reply.send(json_response({{"model_stats", std::move(list)}}));
   }
-  if (parts[1] == "models" && parts.size() >= 3)
-    return answer_model(service, head, std::move(body), reply, parts);
+  if (parts[1] == "models" && parts.size() >= 3) return answer_model(service, head, body, reply, parts);
   reply.send(http_error(404, "there is no " + head.path.substr(0, 256) +
                                  "; expected v2, v2/health, v2/models, v2/repository or v2/status"));
 }
 
 Result<std::unique_ptr<HttpServer>> start_rest(InferService& service) {
-  return HttpServer::start({}, [&service](const HttpHead& head, HttpBody body, HttpReply reply) {
-    answer_rest(service, head, std::move(body), std::move(reply));
-  });
+  return HttpServer::start({},
+                           [&service](const HttpHead& head, const HttpBody& body, const HttpReply& reply) {
+                             answer_rest(service, head, body, reply);
+                           });
 }
 
 }  // namespace heddle

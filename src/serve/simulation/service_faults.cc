@@ -140,7 +140,7 @@ void ServiceRun::restart_worker(size_t w, bool crashes) {
     worker.cut_off();
     worker.crash(network_, with_host);
     // Another host takes its place.
-    if (with_host && random_.chance(.5)) options.host = options.name += "x";
+    if (with_host && random_.chance(.5)) options.host = options.name += 'x';
   } else {
     worker.stop();
   }
@@ -274,8 +274,9 @@ void ServiceRun::end_faults() {
   for (int i = 0; what_.has_store() && i < 100 && !changes_.back()->done; ++i) {
     sleep_ns(50 * kMs);
     choose_server();
-    if (changes_.back()->answered ? !changes_.back()->done : server_ != changes_.back()->server)
-      if (server_->ready) replace(what_.fleet);
+    const bool refused =
+        changes_.back()->answered ? !changes_.back()->done : server_ != changes_.back()->server;
+    if (refused && server_->ready) replace(what_.fleet);
   }
 }
 

@@ -120,7 +120,7 @@ Status SimulatedAnnouncer::call(std::function<Status(WorkerBus&)> what) {
   const auto server = server_;
   const auto me = simulation.process();
   const int64_t until = simulation.now() + ns_from_us(lease_s_ * 1e6);
-  const Status lost = io_error("the bus does not answer");
+  Status lost = io_error("the bus does not answer");
   if (cut_off) return lost;
   const int64_t arrives = simulation.now() + network_.delay();
   const auto there = server->process;

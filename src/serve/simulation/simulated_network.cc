@@ -173,7 +173,7 @@ struct StreamEnd : std::enable_shared_from_this<StreamEnd<Sent, Received>> {
 
   void connect();
 
-  void take(SimulatedPacket packet) {
+  void take(const SimulatedPacket& packet) {
     using Kind = SimulatedPacket::Kind;
     if (packet.kind == Kind::kMessage) {
       auto* const to = std::exchange(into, nullptr);

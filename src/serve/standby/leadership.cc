@@ -37,6 +37,7 @@ std::string text_of(const LeaseText& lease) {
 Leadership::Leadership(std::shared_ptr<SharedStore> store, std::string name, double lease_s)
     : store_(std::move(store)), name_(std::move(name)), lease_ns_(static_cast<int64_t>(lease_s * 1e9)) {}
 
+// Without memory for a key's text the program may end. NOLINTNEXTLINE(bugprone-exception-escape)
 Leadership::~Leadership() {
   {
     const std::lock_guard lock(mutex_);

@@ -44,8 +44,10 @@ double p99_since(const Json* before, const Json& now) {
   if (std::ranges::any_of(counts, [](const auto& c) { return c.second < 0; })) return p99_since(nullptr, now);
   double all = 0, below = 0;
   for (const auto& [us, count] : counts) all += count;
-  for (const auto& [us, count] : counts)
-    if (count > 0 && (below += count) >= .99 * all) return us;
+  for (const auto& [us, count] : counts) {
+    below += count;
+    if (count > 0 && below >= .99 * all) return us;
+  }
   return 0;
 }
 

@@ -21,11 +21,11 @@ std::string version_refusal(const std::string& they, uint32_t theirs, const std:
 
 // Epochs of sessions. A server that may be replaced by another has terms, which grow from leader to leader: its epochs
 // are above those by the clock, and those of a later term above all of an earlier one.
-inline constexpr uint64_t epoch_of(uint64_t term, uint64_t session) {
+constexpr uint64_t epoch_of(uint64_t term, uint64_t session) {
   return (uint64_t{1} << 63) | (term << 32) | (session & 0xffffffff);
 }
 // 0 of an epoch by the clock.
-inline constexpr uint64_t term_of(uint64_t epoch) { return epoch >> 63 == 0 ? 0 : (epoch << 1) >> 33; }
+constexpr uint64_t term_of(uint64_t epoch) { return epoch >> 63 == 0 ? 0 : (epoch << 1) >> 33; }
 
 // Logs each text once, and no more than a few of them: strangers may choose them. Thread-safe.
 class RareErrors {

@@ -10,7 +10,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kInputPieceBytes = size_t{1} << 20;
-constexpr TimeNs kLook = 50 * 1000 * kNsPerUs;  // whether the wait was cancelled
+constexpr TimeNs kLook = TimeNs{50'000} * kNsPerUs;  // whether the wait was cancelled
 
 // What a plane holds of the pool.
 class PoolHandle final : public RemoteDevices {

@@ -363,7 +363,8 @@ void WorkerSession::compute(const worker::Run& run, const worker::Role& role, co
   Result<std::vector<PartRow>> rows = std::vector<PartRow>();
   if (role.first()) {
     in.payloads.resize(run.rows());
-    rows = rows_from_inputs(*content->model, std::move(in.payloads));
+    rows = rows_from_inputs(*content->model, in.payloads);
+    in.payloads.clear();
   } else if (const auto came = resources_.maps.take(batch, device); came && came->sections) {
     rows = rows_from_sections(*content->model, came->rows, *came->sections);
   }

@@ -11,7 +11,7 @@
 namespace heddle {
 
 // Answers one request; infer() answers later. The service must outlive all replies.
-void answer_rest(InferService& service, const HttpHead& head, HttpBody body, HttpReply reply);
+void answer_rest(InferService& service, const HttpHead& head, const HttpBody& body, const HttpReply& reply);
 // A server on any free port of this machine that answers so.
 Result<std::unique_ptr<HttpServer>> start_rest(InferService& service);
 

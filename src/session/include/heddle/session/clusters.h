@@ -61,7 +61,8 @@ struct MeasuredCluster {
 };
 // Measures the copies of the cluster's accelerators. Unsupported if none of its accelerators is on this
 // machine. Cancellation is an error, and nothing is kept.
-Result<MeasuredCluster> measure_cluster(std::shared_ptr<const Cluster> cluster, const Control& control);
+Result<MeasuredCluster> measure_cluster(const std::shared_ptr<const Cluster>& cluster,
+                                        const Control& control);
 
 struct RankCluster {
   std::shared_ptr<const Cluster> cluster;  // on rank 0 only, like the labels

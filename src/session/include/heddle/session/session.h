@@ -116,7 +116,7 @@ Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const 
 Session session_of(Problem problem);
 
 // The same units on another cluster, with the costs there. Nothing is measured.
-Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
+Result<Problem> with_cluster(const Session& session, const std::shared_ptr<const Cluster>& cluster,
                              const ProblemSettings& settings);
 
 // The session's problem after changes of its hardware, one after the other: with_cluster(), or edit_problem()
