@@ -29,7 +29,7 @@ Problem random_problem(Random& random, int i, Objective objective, bool contenti
 }
 
 TEST(CpSat, ProvesTheLeastLatencyWhereNothingContends) {
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
+  HEDDLE_NEEDS_CP_SAT;
   Random random(41);
   for (int i = 0; i < 60; ++i) {
     const auto problem = random_problem(random, i, Objective::kLatency, false);
@@ -46,7 +46,7 @@ TEST(CpSat, ProvesTheLeastLatencyWhereNothingContends) {
 }
 
 TEST(CpSat, BoundsHoldUnderContentionAndLoadsToo) {
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
+  HEDDLE_NEEDS_CP_SAT;
   Random random(42);
   for (int i = 0; i < 60; ++i) {
     const auto objective = i % 2 == 0 ? Objective::kLatency : Objective::kColdLatency;
@@ -60,7 +60,7 @@ TEST(CpSat, BoundsHoldUnderContentionAndLoadsToo) {
 
 // Segments known to be faster than their ops' sum: the bound must not count the sum.
 TEST(CpSat, BoundsHonourKnownSegments) {
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
+  HEDDLE_NEEDS_CP_SAT;
   const auto graph = make_graph(4, {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}});
   auto problem = make_problem(graph, make_mesh(2), {{4, 9}, {4, 9}, {4, 9}, {4, 9}}, Objective::kLatency);
   auto costs = std::make_shared<CostTable>(*problem.costs);
@@ -72,7 +72,7 @@ TEST(CpSat, BoundsHonourKnownSegments) {
 }
 
 TEST(CpSat, IsTheSameForASeed) {
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
+  HEDDLE_NEEDS_CP_SAT;
   Random random(43);
   const auto problem = make_problem(make_graph(12, random_wires(random, 12, 0.3)), make_mesh(3),
                                     random_times(random, 12, 3), Objective::kLatency);

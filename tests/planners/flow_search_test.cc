@@ -84,7 +84,7 @@ Result<PlanResult> search(const Problem& problem, double seconds) {
 }
 
 TEST(FlowSearch, FindsAndProvesTheOptimumOfSmallWorkloads) {
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
+  HEDDLE_NEEDS_CP_SAT;
   Random random(5);
   for (int i = 0; i < 12; ++i) {
     Json json = random_flow_json(random, {});
@@ -109,7 +109,7 @@ TEST(FlowSearch, FindsAndProvesTheOptimumOfSmallWorkloads) {
 
 // A workload whose ops all pass through serial ones: the answer of the blocks is that of the whole program.
 TEST(FlowSearch, BlocksGiveTheOptimumOfTheWhole) {
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
+  HEDDLE_NEEDS_CP_SAT;
   Random random(6);
   for (int i = 0; i < 3; ++i) {
     Json json = random_flow_json(random, {.ops = 3, .edge_probability = 1});
@@ -181,7 +181,7 @@ TEST(FlowSearch, SaysWhenNothingFitsOrTheProblemIsOfAnotherKind) {
 
 // Reference: proven by CP-SAT on the whole problem.
 TEST(FlowSearch, ProvesTheOptimaOfPublicWorkloads) {
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build";
+  HEDDLE_NEEDS_CP_SAT;
   const std::string folder = public_data("moirai");
   if (!file_exists(folder + "example-1.json")) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   const std::pair<const char*, double> optima[] = {{"example-1", 30}, {"yolov5x", 23.745}};

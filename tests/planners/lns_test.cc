@@ -16,9 +16,6 @@ namespace {
 
 using namespace test;
 
-#define HEDDLE_NEEDS_CP_SAT \
-  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build"
-
 // A plan in the order of its starts, with its times.
 struct Timed {
   Timed(const FlatProblem& flat, FlatPlan p) : timer(flat), plan(std::move(p)) {

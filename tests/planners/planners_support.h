@@ -52,3 +52,6 @@ PlanResult must_plan(const char* planner, const Problem& problem, double seconds
 bool solver_is_here();
 
 }  // namespace heddle::test
+
+#define HEDDLE_NEEDS_CP_SAT \
+  if (!heddle::test::solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build"
