@@ -251,6 +251,29 @@ TEST(Feedback, ADeviceAtWorkIsNotFreeWhenItsBatchHasNoFurtherWay) {
   for (const auto& w : a.start) EXPECT_EQ(w.transfer, w.first_request == 0) << w.first_request;
 }
 
+TEST(Feedback, ABatchWithoutAWaySkipsNoPartitionWhenALaterDeviceIsLost) {
+  const auto d = small_deployment(
+      1000 * kUs, {{{1, {10 * kUs}, {}}, {1, {10 * kUs}, {1 * kUs}}, {2, {10 * kUs}, {1 * kUs}}}});
+  Dispatcher dispatcher(d, {.retry = true});
+  Actions a;
+  dispatcher.submit(0, 0, 900 * kUs, 0, a);
+  ASSERT_EQ(a.start.size(), 1u);
+  const auto run = a.start[0];
+  a.clear();
+  dispatcher.device_lost(1, 5 * kUs, a);  // the only one of the second partition
+  for (const uint32_t device : {2u, 3u}) {
+    dispatcher.device_lost(device, 6 * kUs, a);
+    EXPECT_TRUE(a.start.empty()) << "device " << device;
+    dispatcher.device_back(device, 7 * kUs, a);
+  }
+  EXPECT_TRUE(a.abort.empty());
+  dispatcher.device_back(1, 8 * kUs, a);
+  dispatcher.finished(run.id, 12 * kUs, a);
+  ASSERT_EQ(a.start.size(), 1u);
+  EXPECT_TRUE(a.start[0].transfer);
+  EXPECT_EQ(a.start[0].partition, 1u);
+}
+
 TEST(Feedback, ReservationServesMoreThanReactiveWhereTimesVary) {
   if (ppipe_folder().empty()) GTEST_SKIP() << "HEDDLE_SHARED has no data/ppipe";
   const auto data = read_ppipe_data(ppipe_folder());
