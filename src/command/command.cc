@@ -107,10 +107,7 @@ namespace {
 template <typename Out>
 std::function<void(const std::string&)> take_bytes(Out& out) {
   return [&out](const std::string& text) {
-    if (const auto parsed = parse_bytes(text)) {
-      const int64_t bytes = *parsed;
-      out = bytes;
-    }
+    if (const auto bytes = parse_bytes(text)) out = int64_t{*bytes};
   };
 }
 

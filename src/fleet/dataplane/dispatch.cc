@@ -398,7 +398,7 @@ void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& a
   if (lost == holder) return give_up(id, options_.retry, now, actions);
   cancel_from(id, 2 * lost - 1, now, actions);
   const BookingId before = batch.booking[2 * lost - 2];
-  // An earlier loss left the batch without a path from a device before this one: finished() looks for the whole of it.
+  // An earlier loss has cut the path further up: finished() looks for the rest of it from there.
   if (before == kNoId && batch.steps_done < 2 * lost - 1) return;
   const TimeNs t = before == kNoId ? now : std::max(now, book_[before].end);
   ProbedPath path;
