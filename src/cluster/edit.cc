@@ -46,12 +46,6 @@ class Editor {
     return n;
   }
 
-  // Whether the edit names this device or another variant of it: they are one piece of hardware.
-  bool is_named(DeviceId id, const std::string& name) const {
-    const DeviceId named = from_.find_device(name);
-    return named.valid() && from_.physical(named) == from_.physical(id);
-  }
-
   // 0 is no limit; what is scaled keeps one.
   int64_t scaled_memory(int64_t bytes) const {
     if (bytes == 0 || edit_.memory == 1) return bytes;
@@ -62,8 +56,8 @@ class Editor {
   void add_device(DeviceId id) {
     Device device = from_.device(id);
     device.memory_bytes = scaled_memory(device.memory_bytes);
-    if (is_named(id, edit_.remove)) return;
-    if (is_named(id, edit_.scale)) {
+    if (names_hardware_of(from_, edit_.remove, id)) return;
+    if (names_hardware_of(from_, edit_.scale, id)) {
       device.speed *= edit_.factor;
       device.target.clear();
       device.device_class += "-scaled";
@@ -116,6 +110,11 @@ class Editor {
 };
 
 }  // namespace
+
+bool names_hardware_of(const Cluster& cluster, const std::string& name, DeviceId device) {
+  const DeviceId named = cluster.find_device(name);
+  return named.valid() && cluster.physical(named) == cluster.physical(device);
+}
 
 Result<std::shared_ptr<const Cluster>> edit_cluster(const Cluster& cluster, const ClusterEdit& edit) {
   return Editor(cluster, edit).run();

@@ -196,6 +196,8 @@ Status validate_transfers(const Problem& p) {
     return invalid_input("times of transfers belong to transfers that are \"given\" or \"within-runs\"");
   if (p.execution.unlimited_cpus && p.objective != Objective::kLatency)
     return invalid_input("CPUs that run any number of segments at once are for the latency objective only");
+  if (p.execution.unlimited_cpus && kind != Transfers::kWithinRuns)
+    return invalid_input("CPUs that run any number of segments at once need transfers \"within-runs\"");
   if (kind == Transfers::kRoutes) return {};
   if (p.objective == Objective::kColdLatency)
     return invalid_input("a cold start loads over routes; transfers with given times are for the others");

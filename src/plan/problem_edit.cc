@@ -11,13 +11,18 @@ class ProblemEditor {
 
   Result<Problem> run() {
     HEDDLE_ASSIGN_OR_RETURN(to_.cluster, edit_cluster(*from_.cluster, edit_.cluster));
-    for (size_t d = 0; d < from_.cluster->num_devices(); ++d) {
-      if (from_.cluster->devices()[d].name != edit_.cluster.remove) source_.emplace_back(d);
+    // The order is that of edit_cluster().
+    const Cluster& old = *from_.cluster;
+    for (size_t d = 0; d < old.num_devices(); ++d) {
+      if (!names_hardware_of(old, edit_.cluster.remove, DeviceId(d))) source_.emplace_back(d);
     }
-    const DeviceId twin = from_.cluster->find_device(edit_.cluster.add);
-    if (twin.valid()) source_.push_back(twin);
+    if (const DeviceId twin = old.find_device(edit_.cluster.add); twin.valid()) {
+      for (const DeviceId same : old.variants(twin)) source_.push_back(same);
+    }
     to_.costs = costs();
     to_.devices = devices();
+    if (!from_.devices.empty() && to_.devices.empty())
+      return invalid_input("no device is left of those that the plan may use");
     if (from_.transfers) to_.transfers = transfer_times();
     if (!to_.resident.empty()) carry_residents();
     HEDDLE_RETURN_IF_ERROR(validate(to_));
@@ -33,7 +38,7 @@ class ProblemEditor {
   }
 
   double factor(DeviceId from) const {
-    return from_.cluster->device(from).name == edit_.cluster.scale ? edit_.cluster.factor : 1;
+    return names_hardware_of(*from_.cluster, edit_.cluster.scale, from) ? edit_.cluster.factor : 1;
   }
 
   std::shared_ptr<const CostTable> costs() const {

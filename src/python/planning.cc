@@ -135,9 +135,15 @@ Whatif whatif(const PyPlan& plan, const std::map<std::string, int>& add,
   if (all.edits.empty()) raise(invalid_input("whatif() needs a change: add, remove or scale"));
   SearchSettings search = plan.search;
   search.time_limit_s = time_limit;
-  auto rows = call_in_background(on_progress, Interrupted::kKeepsResult, [&](const Control& control) {
-    return replan(plan.session, {all}, plan.settings, planner, search, control);
-  });
+  using Rows = std::vector<Replanned>;
+  auto rows =
+      call_in_background(on_progress, Interrupted::kKeepsResult, [&](const Control& control) -> Result<Rows> {
+        HEDDLE_ASSIGN_OR_RETURN(auto planned,
+                                replan(plan.session, {all}, plan.settings, planner, search, control));
+        if (planned.size() < 2)
+          return cancelled_error("planning was cancelled before there was a second plan");
+        return planned;
+      });
   return {all.what, planned(plan, std::move(rows[0])), planned(plan, std::move(rows[1]))};
 }
 

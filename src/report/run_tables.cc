@@ -125,7 +125,7 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
                       bound_text(format_us(file.bound.us)), file.bound.proof.text());
   if (!run.verified) {
     return text + "outputs: not compared (" +
-           (file.problem.model ? "turned off, or emulated devices compute nothing"
+           (file.problem.model ? "turned off, interrupted, or emulated devices compute nothing"
                                : "the graph has no real model") +
            ")\n";
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "heddle/base/spelling.h"
 
@@ -36,14 +37,23 @@ Status check_count(int count) {
   return invalid_input(std::to_string(count) + " devices: expected 1 to " + std::to_string(kMostDevices));
 }
 
-// The device of that name, or all devices of that class.
+// The device of that name, or all devices of that class; of variants of one device one, for an edit is of all of them.
 std::vector<std::string> devices_of(const std::string& name, const Cluster& cluster) {
   if (cluster.find_device(name).valid()) return {name};
   std::vector<std::string> names;
-  for (const auto& d : cluster.devices()) {
-    if (d.device_class == name) names.push_back(d.name);
+  std::set<DeviceId> hardware;
+  for (size_t d = 0; d < cluster.num_devices(); ++d) {
+    const Device& device = cluster.device(DeviceId(d));
+    if (device.device_class == name && hardware.insert(cluster.physical(DeviceId(d))).second)
+      names.push_back(device.name);
   }
   return names;
+}
+
+size_t without_variants(const Cluster& cluster) {
+  size_t count = 0;
+  for (size_t d = 0; d < cluster.num_devices(); ++d) count += !cluster.is_variant(DeviceId(d));
+  return count;
 }
 
 std::string number_of(int count) { return count == 1 ? "one" : std::to_string(count); }
@@ -63,9 +73,10 @@ Result<HardwareChange> fewer_devices(const Problem& problem, const std::string& 
   HEDDLE_RETURN_IF_ERROR(check_name(name, problem, false));
   HEDDLE_RETURN_IF_ERROR(check_count(count));
   const auto devices = devices_of(name, *problem.cluster);
-  if (problem.cluster->num_devices() == 1) return invalid_input("it is the only device");
+  const size_t all = without_variants(*problem.cluster);
+  if (all == 1) return invalid_input("it is the only device");
   const auto n = static_cast<size_t>(count);
-  if (n > devices.size() || n == problem.cluster->num_devices())
+  if (n > devices.size() || n == all)
     return invalid_input("there are only " + counted(devices.size(), "device") + " of it, and one must stay");
   const bool by_name = problem.cluster->find_device(name).valid();
   HardwareChange change{(by_name ? "without " : number_of(count) + " less ") + name, {}, nullptr};

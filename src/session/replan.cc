@@ -77,8 +77,10 @@ Result<std::vector<Replanned>> replan(const Session& session, const std::vector<
     auto options = planner_options(search, control);
     const auto start = carry_over(rows[0].problem, rows[0].result.plan, problem);
     if (start) options.start = &*start;
-    HEDDLE_ASSIGN_OR_RETURN(auto result, with_context(run_planner(*entry, problem, options), change.what));
-    rows.push_back({change.what, problem, std::move(result)});
+    auto result = with_context(run_planner(*entry, problem, options), change.what);
+    if (!result.ok() && result.error().code() == Code::kCancelled) break;
+    if (!result.ok()) return result.error();
+    rows.push_back({change.what, problem, std::move(*result)});
   }
   exchange(rows);
   return rows;

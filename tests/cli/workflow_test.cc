@@ -207,6 +207,20 @@ TEST(Workflow, InterruptedPlanningGivesTheBestSoFar) {
   EXPECT_EQ(run_heddle({"verify", "p.json"}, folder.path()).status, 0);
 }
 
+TEST(Workflow, InterruptedQuestionsAboutHardwareGiveTheRowsSoFar) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(
+      run_heddle({"generate", "layered", "--ops", "400", "--layers", "20", "-o", "g.json"}, folder.path())
+          .status,
+      0);
+  const auto ran = run_heddle({"whatif", "g.json", "--cluster", "preset:hios-sim", "--add", "gpu1",
+                               "--remove", "gpu1", "--time-limit", "100", "--json"},
+                              folder.path(), /*interrupt_after_s=*/1.5);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(json_of(ran)[0]["change"], "as it is");
+  EXPECT_THAT(ran.err, HasSubstr("not planned"));
+}
+
 TEST(Workflow, DevicesFileReadsBack) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_heddle({"devices", "-o", "local.yaml"}, folder.path()).status, 0);
@@ -303,8 +317,8 @@ TEST(Workflow, LargeProductsInPiecesGiveTheUnsplitModelsOutputs) {
   const auto whole = json_of(run_heddle({"inspect", "model.onnx", "--json"}, at));
   const auto split =
       json_of(run_heddle({"inspect", "model.onnx", "--split-weights", "700000", "--json"}, at));
-  // 2.56 MB and 1.28 MB: four pieces and two, and a concatenation each.
-  EXPECT_EQ(split["ops"].get<int>(), whole["ops"].get<int>() + 6);
+  // 25 blocks of 102 kB in five pieces, four of 410 kB in three, and a concatenation each.
+  EXPECT_EQ(split["ops"].get<int>(), whole["ops"].get<int>() + 8);
   const auto planned = run_heddle({"plan", "model.onnx", "--split-weights", "700000", "--units", "20",
                                    "--planner", "round-robin", "--no-profile", "-o", "plan.json"},
                                   at);
@@ -333,6 +347,19 @@ TEST(Workflow, TheSimulationOfTheServiceReplaysASeed) {
   // A line of progress may follow on a slow machine.
   const auto events = [](const Ran& ran) { return ran.err.substr(0, ran.err.find("simulating seeds")); };
   EXPECT_EQ(events(first), events(again));
+}
+
+TEST(Workflow, AnInterruptedComparisonKeepsTheRun) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  folder.write("model.onnx", two_products());
+  ASSERT_EQ(run_heddle({"plan", "model.onnx", "--no-profile", "-o", "p.json"}, at).status, 0);
+  const auto ran = run_heddle(
+      {"run", "p.json", "--repeat", "10000000", "--versus", "openvino", "-o", "r.json", "--json"}, at,
+      /*interrupt_after_s=*/4);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_FALSE(json_of(ran).contains("versus"));
+  EXPECT_EQ(run_heddle({"report", "r.json", "-o", "r.html"}, at).status, 0);
 }
 
 // OpenVINO has tf32 on no device.

@@ -148,6 +148,35 @@ Fixture placement(const PlacementOptions& options) {
   return f;
 }
 
+// What an accelerator reads out of host memory takes space in its own from the run that reads it. Ops x and y are on
+// the accelerator, with 1000 bytes between them; then b reads 100 bytes that a made on the CPU.
+TEST(CheckerOnWorkloads, WhatComesWithinARunIsThereWhenTheRunBegins) {
+  ClusterBuilder builder("one of each");
+  const HostId host = builder.add_host({.name = "h"});
+  builder.add_device({.name = "gpu", .kind = DeviceKind::kGpu, .device_class = "gpu", .host = host});
+  builder.add_device({.name = "cpu", .kind = DeviceKind::kCpu, .device_class = "cpu", .host = host});
+  Problem p = make_problem(
+      make_graph({{"x", {}, 1000}, {"y", {"x"}, 10, {}, true}, {"a", {}, 100}, {"b", {"a"}, 10, {}, true}}),
+      made(builder.build()), {{10, 10}, {10, 10}, {10, 10}, {10, 10}});
+  p.execution.transfers = Transfers::kWithinRuns;
+  auto times = std::make_shared<TransferTimes>();
+  times->us.assign(p.graph->num_tensors(), 1);
+  p.transfers = times;
+  Assignment assignment;
+  assignment.device = {DeviceId(0), DeviceId(0), DeviceId(1), DeviceId(0)};
+  assignment.order = {OpId(0), OpId(1), OpId(2), OpId(3)};
+  const Plan plan = made(build_plan(p, assignment));
+  const Timeline timeline = made(evaluate(p, plan));
+  const CheckReport report = check(p, plan, timeline);
+  EXPECT_TRUE(report.ok()) << report.findings[0].message;
+  EXPECT_EQ(timeline.peak_memory_bytes[static_cast<size_t>(p.cluster->memory_pool(DeviceId(0)))], 1010);
+
+  p.execution.transfers = Transfers::kRoutes;
+  p.transfers = nullptr;
+  p.execution.unlimited_cpus = true;
+  EXPECT_FALSE(validate(p).ok());  // no bound is proven for that
+}
+
 std::vector<Mutation> placement_mutations() {
   using V = Violation;
   const auto rules = [](Fixture& f, const auto& change) {

@@ -39,6 +39,44 @@ TEST(ProblemEdit, KnownSegmentsAndUsableDevicesAreKept) {
   EXPECT_EQ(less.costs->core_taken(DeviceId(1)), 1.5);
 }
 
+// A set of cores that also computes in bfloat16 is one piece of hardware.
+TEST(ProblemEdit, VariantsChangeWithTheirDevice) {
+  ClusterBuilder builder("cpus");
+  const HostId host = builder.add_host({.name = "h", .memory_bytes = 1000});
+  Device device{.name = "c", .kind = DeviceKind::kCpu, .device_class = "c", .host = host, .cores = {0}};
+  builder.add_device(device);
+  device.variant_of = "c";
+  device.name = device.device_class = "c+bf16";
+  device.precision = Precision::kBf16;
+  builder.add_device(device);
+  Device other{.name = "d", .kind = DeviceKind::kCpu, .device_class = "d", .host = host, .cores = {1}};
+  builder.add_device(other);
+  Problem p = make_problem(make_graph({{"a", {}, 4}}), must(builder.build()), {{8, 4, 10}});
+  p.resident.assign(static_cast<size_t>(p.cluster->num_memory_pools()), {});
+
+  for (const char* name : {"c", "c+bf16"}) {
+    const Problem faster = made(edit_problem(p, {.cluster = {.scale = name, .factor = 2}}));
+    EXPECT_EQ(faster.costs->us(OpId(0), DeviceId(0)), 4);
+    EXPECT_EQ(faster.costs->us(OpId(0), DeviceId(1)), 2);
+    EXPECT_EQ(faster.costs->us(OpId(0), DeviceId(2)), 10);
+    const Problem less = made(edit_problem(p, {.cluster = {.remove = name}}));
+    ASSERT_EQ(less.cluster->num_devices(), 1u);
+    EXPECT_EQ(less.costs->us(OpId(0), DeviceId(0)), 10);
+    const Problem more = made(edit_problem(p, {.cluster = {.add = name}}));
+    ASSERT_EQ(more.cluster->num_devices(), 5u);
+    EXPECT_EQ(more.costs->us(OpId(0), DeviceId(3)), 8);
+    EXPECT_EQ(more.costs->us(OpId(0), DeviceId(4)), 4);
+  }
+}
+
+TEST(ProblemEdit, OneOfTheUsableDevicesIsLeft) {
+  Problem p = make_problem(make_graph({{"a", {}, 4}}), make_gpu_cluster(2), {{4, 6}});
+  p.devices = {DeviceId(1)};
+  const auto less = edit_problem(p, {.cluster = {.remove = "g1"}});
+  ASSERT_FALSE(less.ok());
+  EXPECT_EQ(less.error().code(), Code::kInvalidInput);
+}
+
 TEST(ProblemEdit, GivenTransferTimesFollowTheDevices) {
   Random random(2);
   const Problem p = random_flow_problem(random, {.ops = 3, .devices = 3, .edge_probability = 1});

@@ -62,6 +62,24 @@ TEST(RobustPlans, AreBoundedAndNoWorseThanTheFastestPlan) {
   EXPECT_GT(better, 0);  // the property is not empty
 }
 
+// The loss of {0, 1} also slows a plan that runs on {0} and {1}: without that, the bound would be above it.
+TEST(RobustPlans, ALossSlowsDevicesThatShareACore) {
+  const auto graph = test::make_graph({{"a", {}, 0}, {"b", {"a"}, 0, {}, true}});
+  const Problem problem = test::make_problem(graph, test::make_cpu_cluster({{0, 1}, {0}, {1}}),
+                                             {{10, 10.1, 100}, {10, 100, 10.1}});
+  Assignment divided;
+  divided.device = {DeviceId(1), DeviceId(2)};
+  divided.order = {OpId(0), OpId(1)};
+  const auto worst = worst_loss(problem, build_plan(problem, divided).value(), kLost).value();
+  EXPECT_EQ(worst.device, DeviceId(0));
+  EXPECT_DOUBLE_EQ(worst.value_us, 40.4);
+
+  Session session = session_of(problem);
+  const auto robust = make_robust_plan(session, "auto", {.time_limit_s = 2}, kLost, {}).value();
+  EXPECT_LE(robust.bound.us, best_worst_case(problem) * (1 + 1e-9));
+  EXPECT_DOUBLE_EQ(robust.worst.value_us, 40);
+}
+
 TEST(RobustPlans, DividesWorkThatOneDeviceDoesAlmostAsFast) {
   // Alone the first device takes 20, and 40 at half its speed. Divided with a transfer of 2: 22.5, and 33.
   const auto graph = test::make_graph({{"a", {}, 0}, {"b", {"a"}, 0, {}, true}});

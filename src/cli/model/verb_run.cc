@@ -208,6 +208,14 @@ std::optional<Recheck> cause_of_error(const RankPlan& prepared, const RunRecord&
   return cause.ok() ? std::optional<Recheck>(*cause) : std::nullopt;
 }
 
+// What Ctrl-C left unmeasured is left out, so that what was measured before it is not lost.
+template <class T>
+Result<std::optional<T>> unless_cancelled(Result<T> measured) {
+  if (measured.ok()) return std::optional<T>(std::move(*measured));
+  if (measured.error().code() == Code::kCancelled) return std::optional<T>();
+  return measured.error();
+}
+
 int requests_in_flight(const RunVerbOptions& o, const Problem& problem) {
   if (o.in_flight > 0) return o.in_flight;
   return problem.objective == Objective::kThroughput ? 4 : 1;
@@ -280,15 +288,16 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt, std::nullopt};
   if (o.recheck) {
-    HEDDLE_ASSIGN_OR_RETURN(report.recheck,
-                            recheck_prediction(file.problem, file.plan, prepared.model, beside(options)));
+    HEDDLE_ASSIGN_OR_RETURN(report.recheck, unless_cancelled(recheck_prediction(
+                                                file.problem, file.plan, prepared.model, beside(options))));
   } else {
     report.cause = cause_of_error(prepared, run, options);
   }
   if (!engines.empty()) {
     if (!prepared.model) return invalid_input("--versus needs a real model; this plan has none");
-    HEDDLE_ASSIGN_OR_RETURN(report.comparison, compare_with_engines(file.problem, file.plan, prepared.model,
-                                                                    engines, beside(options)));
+    HEDDLE_ASSIGN_OR_RETURN(report.comparison,
+                            unless_cancelled(compare_with_engines(file.problem, file.plan, prepared.model,
+                                                                  engines, beside(options))));
   }
   return give_report(o, report, invocation);
 }

@@ -1,6 +1,10 @@
 // heddle whatif: the predicted effect of other hardware, planned again for each change.
+#include <cstdio>
+
 #include "heddle/base/errors.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/terminal.h"
 #include "heddle/report/plan_text.h"
 #include "heddle/session/hardware_changes.h"
 #include "model_flags.h"
@@ -56,6 +60,8 @@ Result<int> run_whatif(const WhatifOptions& o, const Invocation& invocation) {
     return invalid_input("whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, replan(session, list, settings, o.planner, o.search, invocation));
+  if (const size_t missing = list.size() + 1 - rows.size(); missing > 0)
+    print(stderr, "heddle: note: interrupted; {} not planned\n", counted(missing, "change"));
   show_result(invocation, replanned_json(rows), replanned_text(rows));
   return kExitDone;
 }

@@ -71,12 +71,22 @@ void split(const std::shared_ptr<MatMul>& product, int64_t bytes) {
   const size_t size = weights.get_element_type().bitwidth() / 8 * ov::shape_size(weights.get_shape());
   const int64_t wanted = (static_cast<int64_t>(size) + bytes - 1) / bytes;
   const int64_t blocks = (columns + kColumns - 1) / kColumns;
-  const int64_t pieces = std::min(wanted, blocks);
+  int64_t pieces = std::min(wanted, blocks);
   if (pieces < 2) return;
+  // The first column of a piece. Whole blocks are dealt out, so with as many pieces as wanted one may be too large.
+  const auto begin = [&](int64_t i) { return std::min(columns, blocks * i / pieces * kColumns); };
+  const auto is_too_large = [&](int64_t i) {
+    return (begin(i + 1) - begin(i)) * (static_cast<int64_t>(size) / columns) > bytes;
+  };
+  const auto is_any_too_large = [&] {
+    for (int64_t i = 0; i < pieces; ++i)
+      if (is_too_large(i)) return true;
+    return false;
+  };
+  while (pieces < blocks && is_any_too_large()) ++pieces;
   ov::OutputVector parts;
   for (int64_t i = 0; i < pieces; ++i) {
-    const int64_t from = blocks * i / pieces * kColumns;
-    const int64_t to = std::min(columns, blocks * (i + 1) / pieces * kColumns);
+    const int64_t from = begin(i), to = begin(i + 1);
     parts.push_back(std::make_shared<MatMul>(product->input_value(0), columns_of(weights, axis, from, to),
                                              product->get_transpose_a(), product->get_transpose_b()));
   }

@@ -109,9 +109,11 @@ class PeakMemory {
     for (const OpId id : segment.ops) {
       const Op& op = graph_.op(id);
       for (const TensorId t : op.inputs) {
-        // Produced inside, or a model input (present from the start).
-        if (graph_.tensor(t).producer.valid() && inside(segment, graph_.tensor(t).producer)) continue;
-        Residency& s = residency(lane, t, pool, 0);
+        const OpId producer = graph_.tensor(t).producer;
+        if (producer.valid() && inside(segment, producer)) continue;
+        // A model input is present from the start; what came without a transfer step, from the run that reads it.
+        Residency& s = residency(lane, t, pool, producer.valid() ? start : 0);
+        if (producer.valid()) s.start = std::min(s.start, start);
         s.finish = std::max(s.finish, finish);
       }
       if (preloaded) note_params(op, pool, 0);

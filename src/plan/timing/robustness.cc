@@ -1,7 +1,9 @@
 #include "heddle/plan/robustness.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <vector>
 
 #include "heddle/plan/evaluator.h"
 
@@ -20,6 +22,19 @@ std::set<DeviceId> devices_of(const Problem& problem, const Plan& plan) {
   std::set<DeviceId> used;
   for (const Segment& segment : plan.segments) used.insert(problem.cluster->physical(segment.device));
   return used;
+}
+
+// The devices whose loss makes the plan slower: those that it uses, then those that share a core with one of them.
+std::vector<DeviceId> devices_that_count(const Problem& problem, const Plan& plan) {
+  const std::set<DeviceId> used = devices_of(problem, plan);
+  std::set<DeviceId> beside;
+  for (const DeviceId device : used) {
+    for (const DeviceId other : problem.cluster->overlaps(device))
+      beside.insert(problem.cluster->physical(other));
+  }
+  std::vector<DeviceId> all(used.begin(), used.end());
+  std::ranges::set_difference(beside, used, std::back_inserter(all));
+  return all;
 }
 
 bool runs_on(const Plan& plan, DeviceId device) {
@@ -70,7 +85,7 @@ std::shared_ptr<const CostTable> costs_without(const Problem& problem, DeviceId 
 
 Result<WorstLoss> worst_loss(const Problem& problem, const Plan& plan, double share) {
   WorstLoss worst;
-  for (const DeviceId device : devices_of(problem, plan)) {
+  for (const DeviceId device : devices_that_count(problem, plan)) {
     HEDDLE_ASSIGN_OR_RETURN(const double us,
                             value_with(problem, plan, costs_without(problem, device, share)));
     if (us > worst.value_us) worst = {device, us};

@@ -68,6 +68,7 @@ ResourceNumbers::ResourceNumbers(const Problem& problem, const Seats& seats)
 std::vector<int32_t> ResourceNumbers::of_run(const Seat& seat) const {
   std::vector<int32_t> used;
   if (seat.cores.empty()) {
+    if (execution_.unlimited_cpus && cluster_.device(seat.device).kind == DeviceKind::kCpu) return used;
     const auto [first, count] = places_[seat.device.index()];
     const int32_t begin = seat.of == 1 ? 0 : seat.index;
     const int32_t end = seat.index + 1 == seat.of ? count : seat.index + 1;
@@ -82,7 +83,8 @@ std::vector<int32_t> ResourceNumbers::of_run(const Seat& seat) const {
 
 std::vector<int32_t> ResourceNumbers::of_route(std::span<const Hop> hops, DeviceId from, DeviceId to) const {
   std::vector<int32_t> used;
-  if (hops.empty()) return used;
+  // Given times have no route, but hold copy engines.
+  if (hops.empty() && execution_.transfers != Transfers::kGiven) return used;
   const auto engine = [&](DeviceId id, bool in) {
     if (!id.valid()) return;
     const int engines = cluster_.device(id).copy_engines;

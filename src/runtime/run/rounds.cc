@@ -45,8 +45,13 @@ Result<RoundTimes> time_in_turns(std::span<const std::function<Result<double>()>
     for (size_t turn = 0; turn < sides.size(); ++turn) {
       const size_t step = round % 2 == 0 || turn == 0 ? turn : sides.size() - turn;
       const size_t side = (first + step) % sides.size();
-      HEDDLE_ASSIGN_OR_RETURN(const double us, sides[side]());
-      times[side].push_back(us);
+      const auto us = sides[side]();
+      if (!us.ok()) {
+        if (us.error().code() != Code::kCancelled || round == 0) return us.error();
+        for (auto& of_side : times) of_side.resize(static_cast<size_t>(round));
+        return times;
+      }
+      times[side].push_back(*us);
     }
     if (options.progress)
       options.progress->report({.what = what,

@@ -22,4 +22,7 @@ struct ClusterEdit {
 // class of its own and loses its `target`, because its measurements no longer apply.
 Result<std::shared_ptr<const Cluster>> edit_cluster(const Cluster& cluster, const ClusterEdit& edit);
 
+// Whether it is the name of the device or of another one on the same hardware: its physical device or a variant.
+bool names_hardware_of(const Cluster& cluster, const std::string& name, DeviceId device);
+
 }  // namespace heddle

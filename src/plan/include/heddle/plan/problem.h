@@ -45,7 +45,7 @@ struct ExecutionModel {
   bool fixed_sharing = false;
   bool parameter_drops = false;  // cold: may plans drop parameters after their last use?
   Transfers transfers = Transfers::kRoutes;
-  // CPU devices run any number of segments at once. Latency only.
+  // CPU devices run any number of segments at once. Latency and Transfers::kWithinRuns only.
   bool unlimited_cpus = false;
 };
 

@@ -35,15 +35,16 @@ struct Robustness {
   std::optional<CoreTaken> core;
 };
 
-// Each device that the plan uses, and each of their cores, in turn. Engines and precisions of one device slow down
-// together, and so do sets of cores that share one. Fails as evaluate() does.
-// O((devices used + cores used) * evaluation).
+// Each device that the plan uses or that shares a core with one of them, and each of the cores used, in turn. Engines
+// and precisions of one device slow down together, and so do sets of cores that share one. Fails as evaluate() does.
+// O((devices + cores used) * evaluation).
 Result<Robustness> robustness(const Problem& problem, const Plan& plan);
 
 // The problem's costs if a device loses that share of its speed, from 0 up to below 1. Its variants and the sets of
 // cores that share a core with it lose as much.
 std::shared_ptr<const CostTable> costs_without(const Problem& problem, DeviceId device, double share);
-// The device of the plan whose loss of that share costs most, and the plan's value then. O(devices used * evaluation).
+// The device whose loss of that share costs the plan most, and the plan's value then. Where several cost as much, one
+// that the plan uses. O(devices * evaluation).
 struct WorstLoss {
   DeviceId device;
   double value_us = 0;  // as objective_us()

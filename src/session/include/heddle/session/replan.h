@@ -27,7 +27,7 @@ struct Replanned {
 // decisions if they are possible there. Each problem also gets the others' plans, because a planner that
 // stops early may find a worse plan on better hardware; so the rows differ only by the hardware's effect on
 // the best known plans. The first row, "as it is", is the session's own problem. Nothing is measured. Errors
-// name the change.
+// name the change. Once planning is cancelled, no further row is planned: there may be fewer rows than changes.
 Result<std::vector<Replanned>> replan(const Session& session, const std::vector<HardwareChange>& changes,
                                       const ProblemSettings& settings, const std::string& planner,
                                       const SearchSettings& search, const Control& control);
