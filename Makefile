@@ -82,8 +82,9 @@ tidy: setup ## clang-tidy over src
 
 check: format-check test debug tsan tidy ## everything: format, tests, both sanitizer builds, clang-tidy
 
-coverage: setup ## line and branch coverage of FOLDERS of src (default: base graph plan solve planners fleet)
-	@scripts/coverage.sh $(FOLDERS)
+coverage: setup ## line and branch coverage of src by all tests
+	@scripts/setup.sh --coverage
+	@scripts/coverage.sh
 
 bench: setup ## build, then the core benchmarks beside their baselines
 	@scripts/build.sh release heddle

@@ -5,6 +5,7 @@
 # setup.sh --demo        only what `make demo` needs: no clang, no MPI, 387 of 761 MB of wheels
 # setup.sh --docs        only what `make docs` needs: MkDocs in .venv-docs, 27 MB of wheels
 # setup.sh --tidy        clang-tidy in .venv-tidy, 46 MB
+# setup.sh --coverage    llvm-cov, for `make coverage`
 # setup.sh --deploy      what `make test-deploy` needs: Slurm, NATS, and Ray in .venv-deploy (130 MB of wheels)
 # setup.sh --torch       libtorch for the backend torch, which the rest does without
 # setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
@@ -190,11 +191,12 @@ case "${1:-}" in
     ;;
   --docs) make_environment docs ;;
   --tidy) make_environment tidy ;;
+  --coverage) check_packages scripts/packages/base.txt scripts/packages/full.txt scripts/packages/coverage.txt ;;
   --deploy)
     check_packages scripts/packages/base.txt scripts/packages/full.txt scripts/packages/deploy.txt
     make_environment deploy
     ;;
   --torch) check_libtorch ;;
   --wheelhouse) make_wheelhouse ;;
-  *) die "usage: setup.sh [--demo | --docs | --tidy | --deploy | --torch | --wheelhouse]" ;;
+  *) die "usage: setup.sh [--demo | --docs | --tidy | --coverage | --deploy | --torch | --wheelhouse]" ;;
 esac
