@@ -193,30 +193,29 @@ TEST(Workflow, SameSeedGivesTheSamePlan) {
   EXPECT_EQ((*a)["plan"].dump(), (*b)["plan"].dump());
 }
 
+// A verb that would plan a large graph, g.json, for long, and is interrupted while it does.
+Ran interrupted_on_a_large_graph(const TemporaryFolder& folder, std::vector<std::string> arguments) {
+  const auto made =
+      run_heddle({"generate", "layered", "--ops", "400", "--layers", "20", "-o", "g.json"}, folder.path());
+  EXPECT_EQ(made.status, 0) << made.err;
+  for (const char* more : {"--cluster", "preset:hios-sim", "--time-limit", "100", "--json"})
+    arguments.emplace_back(more);
+  auto ran = run_heddle(arguments, folder.path(), /*interrupt_after_s=*/1.5);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  return ran;
+}
+
 TEST(Workflow, InterruptedPlanningGivesTheBestSoFar) {
   const TemporaryFolder folder;
-  ASSERT_EQ(
-      run_heddle({"generate", "layered", "--ops", "400", "--layers", "20", "-o", "g.json"}, folder.path())
-          .status,
-      0);
-  const auto ran = run_heddle(
-      {"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "100", "-o", "p.json", "--json"},
-      folder.path(), /*interrupt_after_s=*/1.5);
-  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto ran = interrupted_on_a_large_graph(folder, {"plan", "g.json", "-o", "p.json"});
   EXPECT_EQ(json_of(ran)["stop"], "cancelled");
   EXPECT_EQ(run_heddle({"verify", "p.json"}, folder.path()).status, 0);
 }
 
 TEST(Workflow, InterruptedQuestionsAboutHardwareGiveTheRowsSoFar) {
   const TemporaryFolder folder;
-  ASSERT_EQ(
-      run_heddle({"generate", "layered", "--ops", "400", "--layers", "20", "-o", "g.json"}, folder.path())
-          .status,
-      0);
-  const auto ran = run_heddle({"whatif", "g.json", "--cluster", "preset:hios-sim", "--add", "gpu1",
-                               "--remove", "gpu1", "--time-limit", "100", "--json"},
-                              folder.path(), /*interrupt_after_s=*/1.5);
-  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto ran =
+      interrupted_on_a_large_graph(folder, {"whatif", "g.json", "--add", "gpu1", "--remove", "gpu1"});
   EXPECT_EQ(json_of(ran)[0]["change"], "as it is");
   EXPECT_THAT(ran.err, HasSubstr("not planned"));
 }

@@ -75,15 +75,13 @@ void split(const std::shared_ptr<MatMul>& product, int64_t bytes) {
   if (pieces < 2) return;
   // The first column of a piece. Whole blocks are dealt out, so with as many pieces as wanted one may be too large.
   const auto begin = [&](int64_t i) { return std::min(columns, blocks * i / pieces * kColumns); };
-  const auto is_too_large = [&](int64_t i) {
-    return (begin(i + 1) - begin(i)) * (static_cast<int64_t>(size) / columns) > bytes;
-  };
-  const auto is_any_too_large = [&] {
+  const int64_t column_bytes = static_cast<int64_t>(size) / columns;
+  const auto fit = [&] {
     for (int64_t i = 0; i < pieces; ++i)
-      if (is_too_large(i)) return true;
-    return false;
+      if ((begin(i + 1) - begin(i)) * column_bytes > bytes) return false;
+    return true;
   };
-  while (pieces < blocks && is_any_too_large()) ++pieces;
+  while (pieces < blocks && !fit()) ++pieces;
   ov::OutputVector parts;
   for (int64_t i = 0; i < pieces; ++i) {
     const int64_t from = begin(i), to = begin(i + 1);

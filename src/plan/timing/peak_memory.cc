@@ -112,8 +112,9 @@ class PeakMemory {
         const OpId producer = graph_.tensor(t).producer;
         if (producer.valid() && inside(segment, producer)) continue;
         // A model input is present from the start; what came without a transfer step, from the run that reads it.
-        Residency& s = residency(lane, t, pool, producer.valid() ? start : 0);
-        if (producer.valid()) s.start = std::min(s.start, start);
+        const double since = producer.valid() ? start : 0;
+        Residency& s = residency(lane, t, pool, since);
+        s.start = std::min(s.start, since);
         s.finish = std::max(s.finish, finish);
       }
       if (preloaded) note_params(op, pool, 0);

@@ -26,8 +26,7 @@ Result<int> requests_per_round(const TimeRequests& time, int in_flight, int leas
 
 using RoundTimes = std::vector<std::vector<double>>;  // us, [side][round]
 // Each round times all sides, in an order that changes from round to round. The deadline leaves at least one round. A
-// round that is cancelled does not count; kCancelled if it is the first.
-// `what` is shown as progress.
+// round that is cancelled does not count; kCancelled if it is the first. `what` is shown as progress.
 Result<RoundTimes> time_in_turns(std::span<const std::function<Result<double>()>> sides,
                                  const RoundOptions& options, const char* what);
 
