@@ -30,11 +30,11 @@ TEST(EmulatedWorkload, TransfersWithGivenTimesWaitForCopyEngines) {
   EXPECT_GE(timing->latency_us, predicted - 0.1);
 }
 
-// CPUs of a placement workload run any number of ops at once: neither of two waits for the other's end.
+// CPUs of a placement workload run any number of ops at once: neither of two of 500 ms waits for the other's end.
 TEST(EmulatedWorkload, CpusWithoutALimitRunOpsAtOnce) {
   Json json = {{"maxFPGAs", 1}, {"maxCPUs", 1}, {"maxSizePerFPGA", 10}, {"edges", Json::array()}};
   for (int v = 1; v <= 2; ++v)
-    json["nodes"].push_back({{"id", v}, {"cpuLatency", 50}, {"fpgaLatency", 50}, {"size", 4}});
+    json["nodes"].push_back({{"id", v}, {"cpuLatency", 500}, {"fpgaLatency", 500}, {"size", 4}});
   const Problem problem = test::made(placement_workload_from_json(json, "two", {}));
   const DeviceId cpus(1);
   const Plan plan = test::made(plan_of_placement(problem, {{cpus, cpus}, {}}));
