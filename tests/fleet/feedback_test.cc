@@ -5,6 +5,7 @@
 #include "fleet_support.h"
 #include "heddle/fleet/dispatch.h"
 #include "heddle/fleet/ppipe_data.h"
+#include "heddle/fleet/reactive.h"
 #include "heddle/fleet/simulator.h"
 
 namespace heddle {
@@ -272,6 +273,70 @@ TEST(Feedback, ABatchWithoutAWaySkipsNoPartitionWhenALaterDeviceIsLost) {
   ASSERT_EQ(a.start.size(), 1u);
   EXPECT_TRUE(a.start[0].transfer);
   EXPECT_EQ(a.start[0].partition, 1u);
+}
+
+TEST(Feedback, ALossFurtherOnLeavesADeviceAtWorkAlone) {
+  const auto d = small_deployment(
+      1000 * kUs, {{{1, {10 * kUs}, {}}, {1, {10 * kUs}, {1 * kUs}}, {1, {10 * kUs}, {1 * kUs}}}});
+  Dispatcher dispatcher(d, {.retry = true});
+  Actions a;
+  dispatcher.submit(0, 0, 900 * kUs, 0, a);
+  ASSERT_EQ(a.start.size(), 1u);
+  const auto run = a.start[0];
+  a.clear();
+  dispatcher.device_lost(2, 5 * kUs, a);  // the only one of the third partition
+  EXPECT_TRUE(a.abort.empty());
+  EXPECT_TRUE(a.dropped.empty());
+  EXPECT_TRUE(a.failed.empty());
+  dispatcher.device_back(2, 6 * kUs, a);
+  dispatcher.submit(0, 1, 900 * kUs, 7 * kUs, a);
+  EXPECT_TRUE(a.start.empty()) << "device 0 is at work";
+  dispatcher.finished(run.id, 12 * kUs, a);
+  ASSERT_EQ(a.start.size(), 2u);
+  EXPECT_TRUE(a.start[0].transfer);
+  EXPECT_EQ(a.start[0].partition, 1u);
+  EXPECT_EQ(a.start[0].first_request, 0u);
+  EXPECT_FALSE(a.start[1].transfer);
+  EXPECT_EQ(a.start[1].first_request, 1u);
+}
+
+class BatchLost : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Schedulers, BatchLost, testing::Bool(), [](const auto& reservation) {
+  return std::string(reservation.param ? "reservation" : "reactive");
+});
+
+// Its feature map is missing: the batch begins anew, its devices are free, and what waits behind it goes on.
+TEST_P(BatchLost, BeginsAnewAndFreesWhatItHeld) {
+  const auto d = small_deployment(1000 * kUs, {{{1, {10 * kUs}, {}}, {1, {10 * kUs}, {1 * kUs}}}});
+  const auto scheduler = GetParam() ? std::unique_ptr<Scheduler>(new Dispatcher(d, {.retry = true}))
+                                    : std::unique_ptr<Scheduler>(new ReactiveScheduler(d, true));
+  Actions a;
+  const auto begun = [&a] {
+    const Work work = a.start.at(0);
+    a.clear();
+    return work;
+  };
+  scheduler->submit(0, 0, 900 * kUs, 0, a);
+  const Work first = begun();
+  scheduler->finished(first.id, 10 * kUs, a);
+  const Work way = begun();
+  ASSERT_TRUE(way.transfer);
+  scheduler->batch_lost(way.id, 10 * kUs, a);
+  EXPECT_EQ(a.abort, std::vector<WorkId>{way.id});
+  ASSERT_EQ(a.start.size(), 1u);
+  const Work again = begun();
+  EXPECT_FALSE(again.transfer);
+  EXPECT_EQ(again.partition, 0u);
+  EXPECT_EQ(again.first_request, 0u);
+  scheduler->batch_lost(again.id, 15 * kUs, a);  // of a run, too
+  const Work third = begun();
+  scheduler->finished(third.id, 25 * kUs, a);
+  const Work sent = begun();
+  EXPECT_TRUE(sent.transfer);
+  scheduler->finished(sent.id, 26 * kUs, a);
+  scheduler->finished(begun().id, 36 * kUs, a);
+  EXPECT_EQ(a.done, std::vector<RequestId>{0});
+  EXPECT_TRUE(scheduler->idle());
 }
 
 TEST(Feedback, ReservationServesMoreThanReactiveWhereTimesVary) {

@@ -263,6 +263,35 @@ TEST(LivePlane, ARunThatFailsFailsItsRequestsAndNoOthers) {
   EXPECT_EQ(good.outcome, Outcome::kInTime);
 }
 
+// The plane ends while devices work. The run that ends last brings nothing to one that has gone before it.
+TEST(LivePlane, EndsWhileItsDevicesWork) {
+  const auto d = small_deployment(60'000 * kMs, {{{3, {1 * kMs}, {}}}});
+  std::vector<std::shared_ptr<DeviceRunner>> runners;
+  std::vector<std::shared_ptr<TestDevice>> devices;
+  for (int i = 0; i < 3; ++i) {
+    devices.push_back(std::make_shared<TestDevice>());
+    devices.back()->hold(true);
+    runners.push_back(devices.back());
+  }
+  auto plane = LivePlane::create(d, {}, runners);
+  ASSERT_TRUE(plane.ok());
+  OutcomeTally tally;
+  for (int i = 0; i < 12; ++i) tally.add(**plane, 0, 60'000 * kMs);
+  for (const auto& device : devices)
+    ASSERT_TRUE(eventually([&device] {
+      const std::lock_guard lock(device->mutex);
+      return !device->batches.empty();
+    }));
+  const std::jthread release([&devices] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    for (size_t i = 0; i < 2; ++i) devices[i]->hold(false);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    devices[2]->hold(false);
+  });
+  plane->reset();
+  EXPECT_TRUE(tally.all_settled());
+}
+
 TEST(LivePlane, WatchesItsDecisionsWhereItIsAskedTo) {
   const auto d = small_deployment(200 * kMs, {{{2, {1 * kMs}, {}}}});
   for (const bool watch : {false, true}) {

@@ -12,7 +12,6 @@
 #include "plane/timed_devices.h"
 #include "serve_support.h"
 #include "workers/feature_maps.h"
-#include "workers/worker_view.h"
 
 namespace heddle {
 namespace {
@@ -59,10 +58,11 @@ class FakeDevices final : public RemoteDevices {
     const std::lock_guard lock(mutex_);
     return tasks_.empty();
   }
-  void answer(const RemoteTask& task, const Status& status = {}) {
+  void answer(const RemoteTask& task, const Status& status = {}, bool no_map = false) {
     RemoteAnswer a;
     a.attempt = task.attempt;
     a.status = status;
+    a.no_map = no_map;
     a.measured_ns = task.transfer ? 0 : task.expected_ns;
     for (const auto& row : task.payloads)
       a.digests.push_back(row.empty() ? payload_digest(nullptr, 0)
@@ -279,6 +279,30 @@ TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
   EXPECT_EQ(row.outcome, Outcome::kInTime);
 }
 
+// The map is nowhere: its batch begins anew, and neither device is at fault.
+TEST(RemotePlane, AMapThatIsMissingAtItsSourcePutsNoDeviceToRest) {
+  RemotePatience patience;
+  patience.quarantine_ns = 60'000 * kStepMs;
+  Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}),
+          patience);
+  auto& row = s.add(60'000 * kStepMs);
+  const auto front = s.fake->next();
+  s.fake->answer(front);
+  const auto way = s.fake->next();
+  s.fake->answer(way, Error(Code::kInternal, "the batch's feature map is not here"), true);
+  const auto again = s.fake->next();
+  EXPECT_FALSE(again.transfer);
+  EXPECT_NE(again.batch, front.batch);
+  s.fake->answer(again);
+  const auto sent = s.fake->next();
+  EXPECT_EQ(sent.device, way.device);
+  s.fake->answer(sent);
+  s.fake->answer(s.fake->next());
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(row.outcome, Outcome::kInTime);
+  EXPECT_EQ(row.losses, 1U);
+}
+
 TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
   RemotePatience patience;
   patience.quarantine_ns = 2'000 * kStepMs;
@@ -449,21 +473,6 @@ TEST(TimedDevices, BeginNothingForAnEarlierOwner) {
   devices.run(2, 0, kStepMs, [&](TimeNs) { ++second; });
   EXPECT_TRUE(eventually([&] { return second == 1; }));
   EXPECT_EQ(first, 0);
-}
-
-TEST(DevicePlaces, StayWhereTheyAreAndMoveWhenTheirWorkerIsGone) {
-  DevicePlaces places(small_deployment(kStepMs, {{{4, {kStepMs}, {}}}}));
-  EXPECT_EQ(places.missing({})["c0"], 4);
-  places.assign({{"a", {{"c0", 3}}}});
-  EXPECT_EQ(places.missing({{"a", {}}})["c0"], 1);
-  places.assign({{"a", {{"c0", 3}}}, {"b", {{"c0", 3}, {"other", 9}}}});
-  int of_a = 0;
-  for (uint32_t v = 0; v < 4; ++v) of_a += places.worker_of(v) == "a";
-  EXPECT_EQ(of_a, 3);
-  places.assign({{"b", {{"c0", 3}}}});
-  EXPECT_EQ(places.missing({{"b", {}}})["c0"], 1);
-  places.assign({{"b", {{"c0", 3}}}, {"a", {{"c0", 3}}}});
-  EXPECT_TRUE(places.missing({{"a", {}}, {"b", {}}}).empty());
 }
 
 }  // namespace

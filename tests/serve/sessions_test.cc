@@ -12,6 +12,7 @@
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/rest_api.h"
 #include "onnx_writer.h"
+#include "plane/fault.h"
 #include "protocol/grpc_message.h"
 #include "serve_support.h"
 #include "variable_model.h"
@@ -184,6 +185,22 @@ TEST_F(SessionsOfAModel, ARequestThatFailsLeavesTheStateAsItWas) {
   late.inputs.push_back({"x", DType::kF32, {1, 2}, reinterpret_cast<const std::byte*>(x.data()), 8, nullptr});
   EXPECT_EQ(code_of(send(std::move(late)).get()), Code::kInfeasible);
   EXPECT_THAT(values_of(send("7", false, true, {1, 2}).get()), ElementsAre(4, 6));
+}
+
+// Without memory for its outputs, say. It had its turn on the sessions' own thread, where nobody else would answer it.
+TEST_F(SessionsOfAModel, ARequestThatThrowsInItsTurnFailsAlone) {
+  start();
+  values_of(send("7", true, false, {1, 1}).get());
+  set_fault({FaultPoint::kRun, FaultAction::kDelay, 1, 1'000'000});
+  auto first = send("7", false, false, {1, 2});
+  auto second = send("7", false, false, {1, 2});
+  ASSERT_TRUE(eventually([&] { return counters().waiting == 1; }));
+  ASSERT_TRUE(eventually([] { return fault_hits() == 1; }));
+  set_fault({FaultPoint::kOutputs, FaultAction::kFail, 1, 0});
+  values_of(first.get());
+  EXPECT_EQ(code_of(second.get()), Code::kInternal);
+  clear_fault();
+  EXPECT_THAT(values_of(send("7", false, true, {1, 2}).get()), ElementsAre(6, 10));
 }
 
 TEST_F(SessionsOfAModel, SpeaksTheSequenceExtensionOverHttp) {

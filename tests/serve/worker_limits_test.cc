@@ -53,7 +53,7 @@ WorkerOptions options_of(const char* name) {
 class WorkerLimitsTest : public testing::Test {
  protected:
   WorkerLimitsTest() {
-    session_->admit = [](WorkerSession&) { return true; };
+    session_->admit = [](WorkerSession&) { return std::string(); };
     session_->begin();
     worker::ToWorker open;
     open.set_version(kWorkerProtocol);
@@ -122,6 +122,41 @@ TEST_F(WorkerLimitsTest, OfSeveralBatchesTheOldestIsDropped) {
   EXPECT_EQ(run(3), "") << "what is left of the others has given way";
   input(4, 1001);
   EXPECT_THAT(run(4), HasSubstr("exceed"));
+}
+
+TEST_F(WorkerLimitsTest, OfManyPlansTheOldestIsForgotten) {
+  resources_.limits.open_plans = 3;
+  worker::ToWorker load;
+  for (const uint64_t generation : {1, 2, 3, 4}) {
+    load.mutable_load()->set_generation(generation);
+    load.mutable_load()->add_open(generation);
+    if (generation == 4) {
+      EXPECT_EQ(run(1), "");
+    }
+    give(load);
+  }
+  EXPECT_THAT(run(2), HasSubstr("has not loaded"));
+}
+
+// A newer session may have ended it while it was let in.
+TEST_F(WorkerLimitsTest, ASessionThatHasEndedIsNotOpened) {
+  Sent sent;
+  auto* const stream = new FakeStream(sent);
+  const auto session = std::make_shared<WorkerSession>(resources_, std::unique_ptr<CalledSession>(stream));
+  session->admit = [](WorkerSession& s) {
+    s.end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
+    return std::string();
+  };
+  session->begin();
+  worker::ToWorker open;
+  open.set_version(kWorkerProtocol);
+  open.mutable_open()->set_epoch(1);
+  open.mutable_open()->set_lease_s(10);
+  stream->give(*session, open);
+  EXPECT_FALSE(session->open());
+  ASSERT_TRUE(sent.status);
+  EXPECT_EQ(sent.status->error_code(), grpc::StatusCode::ABORTED);
+  session->stream_ended(grpc::Status::OK);
 }
 
 TEST_F(WorkerLimitsTest, AServerThatDoesNotReadIsLeft) {

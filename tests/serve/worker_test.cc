@@ -5,7 +5,10 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "data_plane_support.h"
+#include "heddle/serve/live_plane.h"
 #include "heddle/serve/remote_devices.h"
+#include "heddle/serve/worker_pool.h"
 #include "serve_support.h"
 #include "worker.grpc.pb.h"
 #include "workers/feature_maps.h"
@@ -49,7 +52,7 @@ class WorkerTest : public testing::Test {
     bus_ = std::move(*bus);
     WorkerOptions options;
     options.name = "w";
-    options.devices = {{"c", 4}};
+    options.devices = {{"c", 4}, {"c0", 1}};
     auto worker = Worker::start(options, *bus_);
     ASSERT_TRUE(worker.ok()) << worker.error().to_string();
     worker_ = std::move(*worker);
@@ -57,10 +60,11 @@ class WorkerTest : public testing::Test {
                                                         grpc::InsecureChannelCredentials()));
   }
 
-  // Two devices of a pipeline: 0 runs its first partition, 1 its last.
-  static worker::ToWorker load() {
+  // Two devices of a pipeline: 0 runs its first partition, 1 its last. `open`: which plans the server has.
+  static worker::ToWorker load(uint64_t generation = 1, const std::vector<uint64_t>& open = {}) {
     worker::ToWorker message;
-    message.mutable_load()->set_generation(1);
+    message.mutable_load()->set_generation(generation);
+    for (const uint64_t g : open) message.mutable_load()->add_open(g);
     for (const uint32_t device : {0U, 1U}) {
       auto& role = *message.mutable_load()->add_roles();
       role.set_device(device);
@@ -70,12 +74,12 @@ class WorkerTest : public testing::Test {
     }
     return message;
   }
-  static worker::ToWorker run(uint64_t attempt, uint32_t device, uint32_t rows) {
+  static worker::ToWorker run(uint64_t attempt, uint32_t device, uint32_t rows, uint64_t generation = 1) {
     worker::ToWorker message;
     auto& r = *message.mutable_run();
     r.set_attempt(attempt);
     r.set_batch(7);
-    r.set_generation(1);
+    r.set_generation(generation);
     r.set_device(device);
     r.set_rows(rows);
     r.set_expected_ns(1'000'000);
@@ -100,7 +104,7 @@ class WorkerTest : public testing::Test {
     return writer->Finish();
   }
 
-  std::unique_ptr<WorkerBus> bus_;
+  std::shared_ptr<WorkerBus> bus_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<worker::Worker::Stub> stub_;
 };
@@ -174,6 +178,55 @@ TEST_F(WorkerTest, SaysWhatItCannotRun) {
   EXPECT_EQ(s.finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
+// A plan that serves stays however many others were tried beside it.
+TEST_F(WorkerTest, KeepsThePlansThatTheServerHas) {
+  Session s(*stub_, 1);
+  uint64_t attempt = 0;
+  const auto error_of = [&](uint64_t generation) {
+    s.stream->Write(run(++attempt, 0, 1, generation));
+    return s.read().done().error();
+  };
+  const auto expect_loaded = [&](uint64_t generation, const std::vector<uint64_t>& open) {
+    s.stream->Write(load(generation, open));
+    EXPECT_EQ(s.read().loaded().generation(), generation);
+  };
+  expect_loaded(1, {1});
+  expect_loaded(2, {1, 2});
+  expect_loaded(3, {1, 3});
+  EXPECT_EQ(error_of(1), "");
+  EXPECT_THAT(error_of(2), HasSubstr("has not loaded"));
+  EXPECT_EQ(error_of(3), "");
+  // Made before the one of plan 3, and later on its way.
+  expect_loaded(1, {1, 2});
+  EXPECT_EQ(error_of(3), "");
+  // A server that does not say which it has is of an earlier version: the two newest.
+  expect_loaded(4, {});
+  EXPECT_THAT(error_of(1), HasSubstr("has not loaded"));
+  EXPECT_EQ(error_of(3), "");
+  EXPECT_EQ(error_of(4), "");
+}
+
+TEST_F(WorkerTest, AServerServesItsPlanAfterOthersWereTried) {
+  const auto pool = WorkerPool::create(bus_, {});
+  ASSERT_TRUE(pool.ok());
+  Fleet fleet;
+  fleet.models.resize(1);
+  const auto deployment = small_deployment(60 * kNsPerSecond, {{{1, {kNsPerSecond / 100}, {}}}});
+  const auto open = [&] { return (*pool)->open(fleet, deployment, 20, WaitFor::kAll, {}); };
+  auto served = LivePlane::create_remote(deployment, {}, open());
+  ASSERT_TRUE(served.ok()) << served.error().to_string();
+  for (int tried = 0; tried < 3; ++tried) ASSERT_TRUE(open());
+  struct Row final : LiveRequest {
+    std::atomic<bool> ended{false};
+    void settled() override { ended = true; }
+  } row;
+  row.deadline = live_now() + 60 * kNsPerSecond;
+  (*served)->submit(row);
+  ASSERT_TRUE(eventually([&] { return row.ended.load(); }));
+  EXPECT_EQ(row.outcome, Outcome::kInTime) << row.error;
+  EXPECT_EQ((*served)->counters().given_up, 0U);
+}
+
 TEST_F(WorkerTest, TheNewestServerHasIt) {
   Session first(*stub_, 5);
   first.stream->Write(load());
@@ -205,7 +258,8 @@ TEST_F(WorkerTest, AServerThatWasReplacedComesTooLate) {
   Session replaced(*stub_, epoch_of(6, 99));
   EXPECT_THAT(replaced.finish().error_message(), HasSubstr("another server"));
   Session by_clock(*stub_, uint64_t{1} << 61);
-  EXPECT_THAT(by_clock.finish().error_message(), HasSubstr("another server"));
+  EXPECT_THAT(by_clock.finish().error_message(),
+              HasSubstr("in term 7, and this one has no term; start it with"));
   Session again(*stub_, epoch_of(7, 2));
   again.stream->Write(load());
   EXPECT_EQ(again.read().loaded().generation(), 1U);

@@ -240,7 +240,8 @@ TEST_F(WorkerVersions, ThatWorkersRefuseAreInTheLogOfTheServer) {
   pool_.reset();
   const auto log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(lines(log, "worker w cannot be used: "), 1U) << log;
-  EXPECT_THAT(log, AllOf(HasSubstr("the server has version 2"), HasSubstr("the worker has version 4")));
+  EXPECT_THAT(log, AllOf(HasSubstr("the server has version " + std::to_string(kWorkerProtocol)),
+                         HasSubstr("the worker has version " + std::to_string(kTwoAhead))));
   server->Shutdown(std::chrono::system_clock::now());
 }
 

@@ -405,7 +405,9 @@ void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& a
   path.device = batch.device;
   if (probe_from(batch.pipeline, batch.size, lost, t, kNever, path)) return reserve(id, lost, path, now);
   // A device that is at work on the batch is not free before it has ended: finished() looks for a path again.
-  if (before == kNoId || !book_[before].running) give_up(id, options_.retry, now, actions);
+  const BookingId held = batch.booking[2 * holder];
+  if (held != kNoId && book_[held].running) return cancel_from(id, 2 * holder + 1, now, actions);
+  give_up(id, options_.retry, now, actions);
 }
 
 void Dispatcher::start_all_ready(TimeNs now, Actions& actions) {
@@ -418,6 +420,16 @@ void Dispatcher::device_lost(uint32_t device, TimeNs now, Actions& actions) {
   for (uint32_t b = 0; b < batches_.size(); ++b)
     if (batches_[b].live) lose_batch(b, device, now, actions);
   assert(book_.head(device) == kNoId);
+  go_on(now, actions);
+}
+
+void Dispatcher::batch_lost(WorkId work, TimeNs now, Actions& actions) {
+  give_up(book_[work].batch, options_.retry, now, actions);
+  go_on(now, actions);
+}
+
+// After a loss: what was booked behind it may begin, and what was put back is decided on again.
+void Dispatcher::go_on(TimeNs now, Actions& actions) {
   start_all_ready(now, actions);
   recall(now, actions);
   if (draining_) return;

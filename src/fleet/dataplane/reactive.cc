@@ -302,6 +302,23 @@ void ReactiveScheduler::device_lost(uint32_t device, TimeNs now, Actions& action
   for (const uint32_t q : pipelines_on(device)) serve_first_pool(q, now, actions);
 }
 
+void ReactiveScheduler::batch_lost(WorkId work, TimeNs now, Actions& actions) {
+  Batch& batch = batches_[work];
+  const uint32_t p = batch.pipeline, device = batch.device;
+  actions.abort.push_back(work);
+  on_hand_[device] -= static_cast<uint32_t>(batch.requests.size());
+  lose_requests(p, batch.requests, actions);
+  if (batch.booking == kNoId) {
+    running_[device] = kNoId;
+  } else {
+    links_.cancel(batch.booking, now);
+  }
+  release(work);
+  for (ResourceId r = 0; r < links_.resources(); ++r) start_transfer(links_.head(r), now, actions);
+  serve(device, now, actions);
+  serve_first_pool(p, now, actions);
+}
+
 void ReactiveScheduler::device_back(uint32_t device, TimeNs now, Actions& actions) {
   if (!closed_[device]) return;
   closed_[device] = 0;

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kKeptPlans = 4;
+constexpr size_t kKeptPlans = 64;
 
 Result<FleetModelFile> file_of(const worker::ModelFile& from, const worker::Role& role,
                                const std::string& folder) {
@@ -34,6 +34,12 @@ Result<FleetModelFile> file_of(const worker::ModelFile& from, const worker::Role
 }
 
 }  // namespace
+
+bool is_closed(uint64_t generation, const worker::Load& load) {
+  const auto& open = load.open();
+  return !open.empty() && generation < *std::max_element(open.begin(), open.end()) &&
+         std::find(open.begin(), open.end(), generation) == open.end();
+}
 
 PartDevice::PartDevice(std::shared_ptr<PlanRunner> runner)
     : runner_(std::move(runner)),
@@ -116,10 +122,18 @@ void PartDevices::work() {
       loaded.push_back(std::move(out));
     }
     job.loaded(std::move(loaded));
-    while (plans_.size() > kKeptPlans) plans_.erase(plans_.begin());
+    forget_closed(job.session, job.load);
     // Only this thread adds parts, so a part without another owner stays without one.
     std::erase_if(devices_, [](const auto& d) { return d.second.use_count() <= 1; });
   }
+}
+
+void PartDevices::forget_closed(uint64_t session, const worker::Load& load) {
+  std::erase_if(plans_, [&](const auto& plan) {
+    const auto& [of, generation] = plan.first;
+    return of < session || (of == session && is_closed(generation, load));
+  });
+  while (plans_.size() > kKeptPlans) plans_.erase(plans_.begin());
 }
 
 Result<std::string> PartDevices::name_of(Plan& plan, const worker::Role& role) const {

@@ -71,6 +71,10 @@ struct PartRole {
   std::shared_ptr<PartDevice> device;
 };
 
+// Whether the server that sent `load` has the plan no more. Loads may come in another order than they were made, so a
+// plan that is newer than all that it names is not closed.
+bool is_closed(uint64_t generation, const worker::Load& load);
+
 // A role that was loaded, or why not.
 struct LoadedRole {
   uint32_t device = 0;
@@ -111,6 +115,7 @@ class PartDevices {
     std::map<std::string, std::vector<uint32_t>> whole;  // by class, in the order of the names
   };
   void work();
+  void forget_closed(uint64_t session, const worker::Load& load);
   Result<PartRole> load_role(Plan& plan, const worker::Role& role, const worker::Load& load);
   Result<std::string> name_of(Plan& plan, const worker::Role& role) const;
 

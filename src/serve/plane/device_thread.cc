@@ -27,13 +27,13 @@ Status run_batch(DeviceRunner& runner, std::span<LiveRequest* const> batch) {
 DeviceThread::DeviceThread(std::shared_ptr<DeviceRunner> runner, Ended ended)
     : runner_(std::move(runner)), ended_(std::move(ended)), thread_([this] { serve(); }) {}
 
-DeviceThread::~DeviceThread() {
+void DeviceThread::stop() {
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void DeviceThread::give(DeviceTask task) {

@@ -23,8 +23,10 @@ class DeviceThread {
 
   // Throws std::system_error when no thread can be started.
   DeviceThread(std::shared_ptr<DeviceRunner> runner, Ended ended);
-  ~DeviceThread();  // ends the run that is under way
+  ~DeviceThread() { stop(); }
   void give(DeviceTask task);
+  // Waits for the run that is under way and for what its end brings. What is given afterwards never runs.
+  void stop();
 
  private:
   void serve();

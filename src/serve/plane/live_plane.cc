@@ -44,6 +44,9 @@ Plane::~Plane() {
   }
   changed_.notify_all();
   if (clock_.joinable()) clock_.join();
+  // The end of a run may give work to any other device, so none goes before all have stopped.
+  for (const auto& device : devices_)
+    if (device) device->stop();
   devices_.clear();
   RequestTable::Settled settled;
   for (const RequestId id : requests_.all()) {

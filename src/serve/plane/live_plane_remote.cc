@@ -60,7 +60,12 @@ void Plane::answered(const RemoteAnswer& answer) {
       late_answer(answer.attempt, now, deferred);
     } else {
       Running& r = running_[it->second];
-      if (!answer.status.ok()) {
+      if (answer.no_map && r.work.transfer) {
+        // The devices are well.
+        ++counters_.given_up;
+        scheduler_->batch_lost(r.work.id, now, actions_);
+        apply(now, deferred);
+      } else if (!answer.status.ok()) {
         give_up(r, now, deferred, true);
       } else if (r.work.transfer && !r.due) {
         r.received = true;

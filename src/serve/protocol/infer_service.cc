@@ -256,13 +256,24 @@ void InferService::Call::finish() {
 
 InferService::InferService()
     : sessions_(new Sessions([this](WaitingRequest waiting, Result<std::unique_ptr<SessionTurn>> turn) {
-        if (turn.ok()) return begin(std::move(waiting), std::move(*turn));
+        if (turn.ok()) return begin_in_turn(std::move(waiting), std::move(*turn));
         count(waiting.request.model,
               turn.error().code() == Code::kInfeasible ? Outcome::kDropped : Outcome::kWithdrawn);
         waiting.done(std::move(turn).error());
       })) {}
 
 InferService::~InferService() { stop(0); }
+
+// An exception fails the request and leaves its session as it was.
+void InferService::begin_in_turn(WaitingRequest waiting, std::unique_ptr<SessionTurn> turn) {
+  const auto [done, model] = std::pair(waiting.done, waiting.request.model);
+  try {
+    begin(std::move(waiting), std::move(turn));
+  } catch (const std::exception& e) {
+    count(model, Outcome::kFailed);
+    done(internal_error(e.what()));
+  }
+}
 
 void InferService::set_session_limits(const SessionLimits& limits) { sessions_->set_limits(limits); }
 

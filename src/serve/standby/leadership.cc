@@ -1,5 +1,7 @@
 #include "leadership.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,10 +11,11 @@ namespace heddle {
 namespace {
 
 constexpr const char* kLeaseKey = "leader";
+constexpr int64_t kNsPerMinute = 60'000'000'000;
 
 struct LeaseText {
   uint64_t term = 0;
-  std::string name;
+  std::string name, incarnation;
   bool released = false;
 };
 
@@ -24,18 +27,32 @@ Result<LeaseText> lease_from(const SharedStore::Entry& entry) {
     return invalid_input("the lease of the servers' store has no term");
   lease.term = json["term"].get<uint64_t>();
   lease.name = json.value("name", std::string());
+  lease.incarnation = json.value("incarnation", std::string());
   lease.released = json.value("released", false);
   return lease;
 }
 
 std::string text_of(const LeaseText& lease) {
-  return Json{{"term", lease.term}, {"name", lease.name}, {"released", lease.released}}.dump();
+  return Json{{"term", lease.term},
+              {"name", lease.name},
+              {"incarnation", lease.incarnation},
+              {"released", lease.released}}
+      .dump();
 }
 
 }  // namespace
 
-Leadership::Leadership(std::shared_ptr<SharedStore> store, std::string name, double lease_s)
-    : store_(std::move(store)), name_(std::move(name)), lease_ns_(static_cast<int64_t>(lease_s * 1e9)) {}
+Leadership::Leadership(std::shared_ptr<SharedStore> store, std::string name, double lease_s,
+                       int64_t (*clock)())
+    : store_(std::move(store)),
+      name_(std::move(name)),
+      incarnation_(std::to_string(::getpid()) + "-" + std::to_string(clock())),
+      lease_ns_(static_cast<int64_t>(lease_s * 1e9)),
+      clock_(clock) {}
+
+std::string Leadership::lease_text(uint64_t term, bool released) const {
+  return text_of({term, name_, incarnation_, released});
+}
 
 // Without memory for a key's text the program may end. NOLINTNEXTLINE(bugprone-exception-escape)
 Leadership::~Leadership() {
@@ -45,11 +62,15 @@ Leadership::~Leadership() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (term_ > 0 && !lost_) (void)store_->set(kLeaseKey, text_of({term_, name_, true}), revision_).ok();
+  if (term_ > 0 && !lost_) (void)store_->set(kLeaseKey, lease_text(term_, true), revision_).ok();
 }
 
-Result<bool> Leadership::take(uint64_t revision, uint64_t term) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, text_of({term, name_, false}), revision));
+Result<bool> Leadership::take(uint64_t revision) {
+  // A store's first term is the minutes since 1970: above the terms that it had before it was emptied, which workers
+  // may know.
+  const auto first = static_cast<uint64_t>(std::max<int64_t>(1, clock_() / kNsPerMinute));
+  const uint64_t term = seen_term_ == 0 ? first : seen_term_ + 1;
+  HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, lease_text(term, false), revision));
   if (!set) return false;  // another standby was first
   revision_ = *set;
   const std::lock_guard lock(mutex_);
@@ -60,7 +81,7 @@ Result<bool> Leadership::take(uint64_t revision, uint64_t term) {
 
 // The same text with another revision.
 Result<bool> Leadership::renew(uint64_t term) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, text_of({term, name_, false}), revision_));
+  HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, lease_text(term, false), revision_));
   if (set) {
     revision_ = *set;
     return true;
@@ -68,7 +89,7 @@ Result<bool> Leadership::renew(uint64_t term) {
   HEDDLE_ASSIGN_OR_RETURN(const auto entry, store_->get(kLeaseKey));
   HEDDLE_ASSIGN_OR_RETURN(const auto lease, lease_from(entry));
   // An answer to an earlier renewal was lost on its way, or the store has lost what it had.
-  if (entry.revision == 0 || (lease.term == term && lease.name == name_)) {
+  if (entry.revision == 0 || (lease.term == term && lease.incarnation == incarnation_)) {
     revision_ = entry.revision;
     return true;
   }
@@ -103,7 +124,7 @@ Result<bool> Leadership::watch() {
     leader_ = lease.released ? "" : lease.name;
   }
   const bool free = seen_term_ == 0 || lease.released || asked - seen_ns_ >= lease_ns_;
-  return free ? take(entry.revision, seen_term_ + 1) : Result<bool>(false);
+  return free ? take(entry.revision) : Result<bool>(false);
 }
 
 Status Leadership::wait(const CancelToken& cancel,

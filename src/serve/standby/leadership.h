@@ -17,8 +17,10 @@ namespace heddle {
 // Thread-safe.
 class Leadership {
  public:
-  // `name`: of this server, for people. `lease_s`: 0.1 to 3600.
-  Leadership(std::shared_ptr<SharedStore> store, std::string name, double lease_s);
+  // `name`: of this server, for people. `lease_s`: 0.1 to 3600. `clock`: ns since 1970; leases are
+  // not measured by it.
+  Leadership(std::shared_ptr<SharedStore> store, std::string name, double lease_s,
+             int64_t (*clock)() = wall_ns);
   ~Leadership();  // gives the lease back, so that a standby need not wait for its end
 
   // One look at the lease: takes it, renews it, or watches it. True: this server leads. After lost() always false.
@@ -33,19 +35,22 @@ class Leadership {
             std::function<void(const std::string& error)> away);
 
   bool lost() const;
-  uint64_t term() const;       // of this server, from 1; 0: it has never led
+  // Of this server: one above the last; that of a store's first leader is the minutes since 1970. 0: it has never led.
+  uint64_t term() const;
   std::string leader() const;  // as last seen; "": nobody
 
  private:
   // Of step().
-  Result<bool> take(uint64_t revision, uint64_t term);
+  Result<bool> take(uint64_t revision);
   Result<bool> renew(uint64_t term);
   Result<bool> watch();
   void run();
+  std::string lease_text(uint64_t term, bool released) const;
 
   const std::shared_ptr<SharedStore> store_;
-  const std::string name_;
+  const std::string name_, incarnation_;
   const int64_t lease_ns_;
+  int64_t (*const clock_)();
   Mutex step_mutex_;        // held in a step, which takes as long as the store; guards the next three
   uint64_t revision_ = 0;   // of the lease as last seen
   int64_t seen_ns_ = 0;     // since when it is unchanged; 0: the store has not answered since

@@ -92,14 +92,17 @@ class WorkerCalls final : public WorkerCalled {
  private:
   // The newest server has the worker. Whatever runs for the one before is forgotten. A server that was replaced as the
   // leader comes too late, even when the new one has no session yet.
-  bool admit(WorkerSession& next) {
+  std::string admit(WorkerSession& next) {
+    // One after the other: what an older one clears is nothing of a newer one's.
+    const std::lock_guard one(admit_mutex_);
     std::shared_ptr<WorkerSession> old;
     {
       const std::lock_guard lock(mutex_);
-      if (term_of(next.epoch()) < newest_term_) return false;
+      const uint64_t term = term_of(next.epoch());
+      if (term < newest_term_) return replaced(term);
       if (current_ && current_->open() && !current_->is_silent() && current_->epoch() >= next.epoch())
-        return false;
-      newest_term_ = term_of(next.epoch());
+        return "another server uses this worker";
+      newest_term_ = term;
       old = std::move(current_);
       current_ = next.shared_from_this();
       next.number = ++resources_.sessions;
@@ -109,11 +112,20 @@ class WorkerCalls final : public WorkerCalled {
     resources_.devices.give_to(next.number);
     resources_.maps.clear();
     resources_.sender.forget_all();
-    return true;
+    return {};
+  }
+
+  std::string replaced(uint64_t term) const {
+    const auto newest = "another server has led this worker in term " + std::to_string(newest_term_);
+    return term == 0
+               ? newest +
+                     ", and this one has no term; start it with --state of that server, or the worker anew"
+               : newest + ", and this one leads in term " + std::to_string(term);
   }
 
   WorkerResources& resources_;
-  mutable Mutex mutex_;
+  Mutex admit_mutex_;    // taken before the other
+  mutable Mutex mutex_;  // guards what follows
   std::shared_ptr<WorkerSession> current_;
   uint64_t newest_term_ = 0;  // of all sessions so far
 };

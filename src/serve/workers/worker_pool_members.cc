@@ -146,6 +146,7 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
       answer.attempt = d.attempt();
       answer.measured_ns = std::max<int64_t>(0, d.measured_ns());
       if (!d.error().empty()) answer.status = internal_error("worker '" + name + "': " + d.error());
+      answer.no_map = d.no_map();
       answer.digests.assign(d.digests().begin(), d.digests().end());
       m.runs += answer.measured_ns > 0;
       m.busy_s += seconds_from_ns(answer.measured_ns);
@@ -195,8 +196,11 @@ void BusWorkerPool::assign() {
         view->place[v].Clear();
         wanted[owner].push_back(v);
       }
-      for (const auto& [name, devices] : wanted)
-        loads.emplace_back(members_[name].session, view->load_of(devices));
+      for (const auto& [name, devices] : wanted) {
+        auto load = view->load_of(devices);
+        for (const auto& [open, other] : views_) load.mutable_load()->add_open(open);
+        loads.emplace_back(members_[name].session, std::move(load));
+      }
     }
   }
   for (auto& [session, load] : loads) session->send(std::move(load));

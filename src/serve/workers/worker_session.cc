@@ -13,7 +13,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kOutputPieceBytes = size_t{1} << 20;
-constexpr size_t kKeptGenerations = 2;
+constexpr size_t kKeptWithoutList = 2;  // of a server that does not say which plans it has
 constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
 
 // Differs from host to host, and from start to start of one; empty where it cannot be read.
@@ -108,7 +108,7 @@ void WorkerSession::send(worker::FromWorker message) {
 }
 
 void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
-                         const std::vector<uint64_t>& digests) {
+                         const std::vector<uint64_t>& digests, bool no_map) {
   worker::FromWorker message;
   auto& d = *message.mutable_done();
   d.set_attempt(attempt);
@@ -116,6 +116,7 @@ void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured,
   d.set_measured_ns(measured);
   d.set_error(error);
   for (const uint64_t digest : digests) d.add_digests(digest);
+  d.set_no_map(no_map);
   send(std::move(message));
   const std::lock_guard lock(mutex_);
   under_way_.erase(attempt);
@@ -123,7 +124,7 @@ void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured,
 
 // Handles the messages before the session is open.
 bool WorkerSession::handshake(const worker::ToWorker& message, grpc::Status& refusal) {
-  const auto refuse = [&refusal](const char* why) {
+  const auto refuse = [&refusal](const std::string& why) {
     refusal = {grpc::StatusCode::FAILED_PRECONDITION, why};
     return false;
   };
@@ -149,8 +150,10 @@ bool WorkerSession::handshake(const worker::ToWorker& message, grpc::Status& ref
   if (!(o.lease_s() >= .1 && o.lease_s() <= 3600)) return refuse("a lease of 0.1 to 3600 s is expected");
   epoch_ = o.epoch();
   patience_ns_ = ns_from_us(2e6 * o.lease_s());
-  if (!admit(*this)) return refuse("another server uses this worker");
-  open_ = true;
+  if (const auto why = admit(*this); !why.empty()) return refuse(why);
+  // A newer session may have ended this one since.
+  const std::lock_guard lock(mutex_);
+  open_ = !ended_;
   return true;
 }
 
@@ -218,28 +221,30 @@ WorkerSession::Inputs WorkerSession::take_inputs(uint64_t attempt) {
 }
 
 void WorkerSession::load(const worker::Load& load) {
-  std::vector<worker::Role> roles(load.roles().begin(), load.roles().end());
-  const bool computes =
-      std::any_of(roles.begin(), roles.end(), [](const worker::Role& r) { return r.computes(); });
-  if (!computes) return loaded(load.generation(), roles, {});
+  const bool computes = std::any_of(load.roles().begin(), load.roles().end(),
+                                    [](const worker::Role& r) { return r.computes(); });
+  if (!computes) return loaded(load, {});
   resources_.computing.load(epoch_, load,
-                            [self = weak_from_this(), generation = load.generation(),
-                             roles = std::move(roles)](const std::vector<LoadedRole>& computing) {
-                              if (const auto session = self.lock())
-                                session->loaded(generation, roles, computing);
+                            [self = weak_from_this(), load](const std::vector<LoadedRole>& computing) {
+                              if (const auto session = self.lock()) session->loaded(load, computing);
                             });
 }
 
-void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>& roles,
-                           const std::vector<LoadedRole>& computing) {
+void WorkerSession::forget_closed(const worker::Load& load) {
+  std::erase_if(roles_, [&load](const auto& plan) { return is_closed(plan.first, load); });
+  const size_t most = load.open().empty() ? kKeptWithoutList : resources_.limits.open_plans;
+  while (roles_.size() > most) roles_.erase(roles_.begin());
+}
+
+void WorkerSession::loaded(const worker::Load& load, const std::vector<LoadedRole>& computing) {
   worker::FromWorker message;
   auto& answer = *message.mutable_loaded();
-  answer.set_generation(generation);
+  answer.set_generation(load.generation());
   {
     const std::lock_guard lock(mutex_);
     if (!open_) return;
-    auto& here = roles_[generation];
-    for (const auto& r : roles) {
+    auto& here = roles_[load.generation()];
+    for (const auto& r : load.roles()) {
       const auto part = std::find_if(computing.begin(), computing.end(),
                                      [&r](const LoadedRole& l) { return l.device == r.device(); });
       if (part != computing.end() && !part->refusal.empty()) {
@@ -257,7 +262,7 @@ void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>&
       for (const int core : part->part.device->runner().cores()) place.add_cores(static_cast<uint32_t>(core));
       place.set_shared(resources_.share_cores);
     }
-    while (roles_.size() > kKeptGenerations) roles_.erase(roles_.begin());
+    forget_closed(load);
   }
   send(std::move(message));
 }
@@ -418,7 +423,7 @@ void WorkerSession::transfer(const worker::Transfer& transfer) {
   const uint64_t attempt = transfer.attempt(), generation = transfer.generation();
   begin_step(attempt);
   const auto map = resources_.maps.get(transfer.batch(), transfer.source());
-  if (!map) return done(attempt, generation, 0, "the batch's feature map is not here");
+  if (!map) return done(attempt, generation, 0, "the batch's feature map is not here", {}, true);
   if (transfer.address() == resources_.address) {
     resources_.maps.put(transfer.batch(), transfer.device(), *map);
     return done(attempt, generation, 0, "");

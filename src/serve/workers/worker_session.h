@@ -27,6 +27,7 @@ struct WorkerLimits {
   size_t open_inputs = 4096;                 // batches whose inputs have come and whose run was not asked for
   uint64_t input_bytes = uint64_t{1} << 30;  // of these, and of one batch, where the model is computed
   uint64_t unsent_bytes = uint64_t{2} << 30;  // that the server has not read
+  size_t open_plans = 64;
 };
 
 // What the sessions of a worker share; they follow one another.
@@ -74,8 +75,8 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   uint64_t epoch() const { return epoch_; }
   // True after two leases without a message of the server, which then counts as lost.
   bool is_silent() const;
-  // Called once, after the handshake: false refuses the server.
-  std::function<bool(WorkerSession&)> admit;
+  // Called once, after the handshake. Not empty: why the server is refused.
+  std::function<std::string(WorkerSession&)> admit;
   std::atomic<uint64_t> number{0};  // of the worker's sessions, from 1, once it is admitted
 
   void read_done(bool ok) override;
@@ -86,8 +87,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   bool take(const worker::ToWorker& message, grpc::Status& refusal);
   bool handshake(const worker::ToWorker& message, grpc::Status& refusal);
   void load(const worker::Load& load);
-  void loaded(uint64_t generation, const std::vector<worker::Role>& roles,
-              const std::vector<LoadedRole>& computing);
+  void loaded(const worker::Load& load, const std::vector<LoadedRole>& computing);
   // The inputs of a batch's requests that have arrived, by row.
   struct Inputs {
     std::vector<uint64_t> digests;      // so far
@@ -101,6 +101,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   void run_timed(const worker::Run& run, const worker::Role& role, Inputs in);
   void compute(const worker::Run& run, const worker::Role& role, const PartRole& part, Inputs in);
   void transfer(const worker::Transfer& transfer);
+  void forget_closed(const worker::Load& load);  // with the lock
   struct DeviceRole {
     worker::Role role;
     PartRole part;  // of one that computes
@@ -112,7 +113,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   void end_locked(const grpc::Status& status);
   void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
   void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
-            const std::vector<uint64_t>& digests = {});
+            const std::vector<uint64_t>& digests = {}, bool no_map = false);
 
   const std::unique_ptr<CalledSession> stream_;
   WorkerResources& resources_;

@@ -90,7 +90,11 @@ DevicePlaces::DevicePlaces(const Deployment& deployment) {
 void DevicePlaces::assign(const Capacities& there) {
   auto free = there;
   for (size_t d = 0; d < owner_.size(); ++d)
-    if (const auto it = free.find(owner_[d]); it != free.end()) --it->second[class_of_[d]];
+    if (const auto it = free.find(owner_[d]); it != free.end() && --it->second[class_of_[d]] < 0) {
+      // It has come back with fewer.
+      ++it->second[class_of_[d]];
+      owner_[d].clear();
+    }
   for (size_t d = 0; d < owner_.size(); ++d) {
     if (class_of_[d].empty() || there.contains(owner_[d])) continue;
     std::string best;

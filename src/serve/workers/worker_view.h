@@ -21,7 +21,7 @@ class DevicePlaces {
 
   // Gives devices without a worker, and those of workers that are not there, to workers that are there and
   // have devices of the class free: each to the one with the most, the first by name on ties. What a worker
-  // has stays with it. `there`: by worker's name its devices by class. O(devices * workers).
+  // has stays with it, as far as it has so many. `there`: by worker's name its devices by class. O(devices * workers).
   using Capacities = std::map<std::string, std::map<std::string, int64_t>>;
   void assign(const Capacities& there);
   // The worker of a virtual device, there or not; empty: none.
@@ -46,7 +46,7 @@ class WorkerView {
   void report_running(uint64_t attempt, TimeNs elapsed, TimeNs waited);
   void forward(const std::vector<uint32_t>& devices, bool back);
 
-  // What a worker is sent that gets these devices.
+  // What a worker is sent that gets these devices, but for `open`.
   worker::ToWorker load_of(const std::vector<uint32_t>& devices) const;
 
   // Why a device is not for its worker alone: a core of it that is also in a loaded device of another worker

@@ -66,6 +66,7 @@ class Dispatcher final : public Scheduler {
   void overdue(WorkId work, TimeNs now, Actions& actions) override;
   void device_lost(uint32_t device, TimeNs now, Actions& actions) override;
   void device_back(uint32_t device, TimeNs now, Actions& actions) override;
+  void batch_lost(WorkId work, TimeNs now, Actions& actions) override;
   std::vector<PendingRequest> drain() override;
   bool idle() const override { return book_.live() == 0; }
   const SchedulerCounters& counters() const override { return counters_; }
@@ -147,6 +148,7 @@ class Dispatcher final : public Scheduler {
   void release_from(uint32_t batch, uint32_t step, TimeNs now, Actions& actions);
   void rebind(uint32_t batch, uint32_t partition, TimeNs now, Actions& actions);
   void give_up(uint32_t batch, bool requeue, TimeNs now, Actions& actions);
+  void go_on(TimeNs now, Actions& actions);
   void lose_batch(uint32_t batch, uint32_t device, TimeNs now, Actions& actions);
   void start_all_ready(TimeNs now, Actions& actions);
 

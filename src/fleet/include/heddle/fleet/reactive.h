@@ -33,6 +33,7 @@ class ReactiveScheduler final : public Scheduler {
   void overdue(WorkId, TimeNs, Actions&) override {}
   void device_lost(uint32_t device, TimeNs now, Actions& actions) override;
   void device_back(uint32_t device, TimeNs now, Actions& actions) override;
+  void batch_lost(WorkId work, TimeNs now, Actions& actions) override;
   std::vector<PendingRequest> drain() override;
   bool idle() const override;
   const SchedulerCounters& counters() const override { return counters_; }

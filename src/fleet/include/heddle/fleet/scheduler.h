@@ -75,6 +75,8 @@ class Scheduler {
   virtual void overdue(WorkId work, TimeNs now, Actions& actions) = 0;
   virtual void device_lost(uint32_t device, TimeNs now, Actions& actions) = 0;
   virtual void device_back(uint32_t device, TimeNs now, Actions& actions) = 0;
+  // The batch of running work is lost, and no device.
+  virtual void batch_lost(WorkId work, TimeNs now, Actions& actions) = 0;
   // Returns all requests that have not begun, and begins no more batches; running work continues (the first
   // half of a migration).
   virtual std::vector<PendingRequest> drain() = 0;

@@ -162,6 +162,7 @@ class InferService {
   void count(const std::string& model, Outcome outcome) const;
   // `turn`: of a request that waited for it in its session, else null.
   void begin(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
+  void begin_in_turn(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
   Error no_model(const std::string& name) const;
   // All requests per second that the current plan's devices sustain, and the part of them that the way to the service
   // carries. With the gate held.

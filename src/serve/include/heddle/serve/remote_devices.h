@@ -37,6 +37,7 @@ struct RemoteTask {
 struct RemoteAnswer {
   uint64_t attempt = 0;
   Status status;
+  bool no_map = false;     // an error of a transfer: its source does not have the feature map
   TimeNs measured_ns = 0;  // of a run, by the device's own clock
   std::vector<uint64_t>
       digests;  // [row] from a pipeline's last partition: payload_digest() of what it was sent
