@@ -160,7 +160,7 @@ class Converter {
     if (depth_ >= kMaxDepth) return at_node(node, source_, "values are nested deeper than 64");
     const DepthGuard guard(depth_);
     // yaml-cpp marks a missing value with line -1: it keeps the line of its key.
-    if (!node.IsNull()) out_.lines[path] = line_of(node);
+    if (!node.IsNull()) HEDDLE_RETURN_IF_ERROR(note_line(node, path));
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
         HEDDLE_RETURN_IF_ERROR(check_text(node));
@@ -201,7 +201,7 @@ class Converter {
       if (!seen.insert(key).second)
         return at_node(entry.first, source_, "the key " + quote_text(key) + " stands twice");
       const std::string below = path + "." + key;
-      out_.lines[below] = line_of(entry.first);
+      HEDDLE_RETURN_IF_ERROR(note_line(entry.first, below));
       HEDDLE_ASSIGN_OR_RETURN(auto value, convert(entry.second, below));
       static_cast<Json::object_t::Container&>(object).emplace_back(key, std::move(value));
     }
@@ -214,6 +214,16 @@ class Converter {
   }
 
   // Aliases let a small file stand for a huge value, so nodes are counted at every visit.
+  // Paths repeat the keys above: far more bytes than the file has, if those are long.
+  Status note_line(const YAML::Node& node, const std::string& path) {
+    constexpr size_t kMostPathBytes = size_t{256} << 20;
+    path_bytes_ += path.size();
+    if (path_bytes_ > kMostPathBytes)
+      return at_node(node, source_, "there are too many values below long keys");
+    out_.lines[path] = line_of(node);
+    return {};
+  }
+
   Status count(const YAML::Node& node) {
     constexpr int64_t kMaxNodes = 2'000'000;
     if (++nodes_ > kMaxNodes)
@@ -227,6 +237,7 @@ class Converter {
   YamlDocument& out_;
   int64_t nodes_ = 0;
   int depth_ = 0;
+  size_t path_bytes_ = 0;
 };
 
 // Lists of single values and of short objects without lists stand on a line each.

@@ -8,10 +8,10 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/catalogue.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/fleet/estimated_rates.h"
 #include "heddle/graph/batch.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/profiler.h"
 #include "session_parts.h"
@@ -150,7 +150,7 @@ class NewModel {
                          "expected a model (.onnx) or zoo:NAME");
     if (!session_.loaded.model || std::ranges::none_of(classes_, is_here)) return {};
     const auto store = settings_.store.empty() ? ProfileStore::default_path() : settings_.store;
-    HEDDLE_ASSIGN_OR_RETURN(session_.store, ProfileStore::open(store, machine_fingerprint()));
+    HEDDLE_ASSIGN_OR_RETURN(session_.store, ProfileStore::open(store, measuring_fingerprint()));
     measured_ = measured_cost_model(session_.store, signature_of(session_.loaded));
     return {};
   }

@@ -9,7 +9,6 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
@@ -156,7 +155,9 @@ int batch_of(const LoadedModel& loaded) {
   return loaded.model ? static_cast<int>(loaded.model->options().batch.value_or(1)) : 1;
 }
 
-bool has_given_times(const Graph& graph) { return !graph.op(OpId(0)).given_times.empty(); }
+bool has_given_times(const Graph& graph) {
+  return graph.num_ops() > 0 && !graph.op(OpId(0)).given_times.empty();
+}
 
 // The graph in the type of two bytes that all devices of the problem take and return, if there is one. Parameters are
 // as narrow on hardware that is not here. Engines that run here keep the model's own beside their copies.
@@ -242,7 +243,7 @@ Status open_store(Session& session, const ModelSpec& source, const ProblemSettin
     session.may_measure |= settings.measure && !d.target.empty() && measurer->supports(d);
   }
   const auto path = settings.store.empty() ? ProfileStore::default_path() : settings.store;
-  HEDDLE_ASSIGN_OR_RETURN(session.store, ProfileStore::open(path, machine_fingerprint()));
+  HEDDLE_ASSIGN_OR_RETURN(session.store, ProfileStore::open(path, measuring_fingerprint()));
   log_debug([&] { return "profile store: " + path; });
   if (batch_of(session.loaded) == 1) return {};
   auto base = source;

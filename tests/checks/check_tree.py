@@ -7,11 +7,13 @@ rooms       no folder of src has more than 40 files directly inside
 arrows      of two rooms of a folder only one includes the other, but for BOTH_WAYS
 public      a public header is included by another folder, or by such a header
 registry    each planner is in planners/core/planners.inc
+mutations   each patch in tests/serve/mutations fits its source
 types       no two headers define a type of one name, which would be undefined behaviour in a program with both
 words       no paths of one machine, no package registry's host, no unfinished marks
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -224,7 +226,19 @@ def check_words(root: Path) -> list[str]:
     return problems
 
 
+def check_mutations(root: Path) -> list[str]:
+    """Each deliberate bug for the simulation still fits its source."""
+    problems = []
+    for path in sorted((root / "tests/serve/mutations").glob("*.patch")):
+        tried = subprocess.run(["patch", "-p1", "--dry-run", "--force", "-i", path], cwd=root, capture_output=True,
+                               text=True)
+        if tried.returncode != 0:
+            problems.append(f"{path.relative_to(root)}: {tried.stdout.strip().splitlines()[-1]}")
+    return problems
+
+
 CHECKS = {
+    "mutations": check_mutations,
     "includes": check_includes,
     "sizes": check_sizes,
     "folder_map": check_folder_map,

@@ -203,6 +203,11 @@ TEST(ClusterYaml, HostileFilesAreRefusedBeforeTheyCostAnything) {
   EXPECT_NE(error_of(repeat("[\"]\",", 100'000)), "no error");
   EXPECT_EQ(error_of(repeat("a: b\n", 400'000)),
             "c.yaml:300001: the file has too many entries for a cluster file");
+  std::string deep = "a: [a";
+  for (size_t i = 0; i < 60; ++i) deep = std::string(500, 'k') + ":\n" + std::string(60 - i, ' ') + deep;
+  deep += repeat(",a", 100'000) + "]";
+  EXPECT_NE(error_of(deep).find("there are too many values below long keys"), std::string::npos)
+      << error_of(deep);
   EXPECT_EQ(error_of(repeat("#", 9 << 20)),
             "c.yaml: the file has 9.0 MiB; a cluster file has at most 8.0 MiB");
   const std::string long_word(100'000, 'x');

@@ -2,6 +2,7 @@
 // model.
 #include "heddle/graph/model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <openvino/core/graph_util.hpp>
@@ -10,6 +11,7 @@
 
 #include "graph/model_files.h"
 #include "graph/onnx_writer.h"
+#include "heddle/graph/model_content.h"
 
 namespace heddle {
 namespace {
@@ -108,6 +110,33 @@ TEST(ModelGraph, CountsSharedAndExternalWeightsOnce) {
   EXPECT_EQ(g.op(OpId(0)).params, g.op(OpId(1)).params);
 }
 
+// What a plan was made for, and what is cached for it, is known by all of the model's bytes.
+TEST(ModelGraph, WeightsInOtherFilesCountForItsHash) {
+  TestFolder folder;
+  const auto path =
+      folder.write("net.onnx", onnx_writer::model({{node("Add", {"x", "w"}, {"y"}, "a")},
+                                                   {value("x", {2, 2})},
+                                                   {value("y", {2, 2})},
+                                                   {external_tensor("w", {2, 2}, {{"location", "w.bin"}})}}));
+  const auto hash = [&](const std::vector<float>& weights) {
+    folder.write("w.bin", raw_of<float>(weights));
+    const auto model = Model::load(path);
+    const auto content = model_content(path);
+    EXPECT_TRUE(model.ok() && content.ok());
+    if (!model.ok() || !content.ok()) return uint64_t{0};
+    EXPECT_EQ((*model)->file_hash(), content->hash);
+    EXPECT_EQ(content->files.size(), 2u);
+    EXPECT_EQ(content->state, files_state(content->files));
+    return content->hash;
+  };
+  const auto before = hash({1, 2, 3, 4});
+  EXPECT_NE(before, 0u);
+  EXPECT_NE(hash({1, 2, 3, 5}), before);
+  EXPECT_EQ(hash({1, 2, 3, 4}), before);
+  folder.write("w.bin", std::string());
+  EXPECT_FALSE(model_content(path).ok());
+}
+
 TEST(ModelGraph, TakesShapesAndBatchForDynamicDimensions) {
   TestFolder folder;
   const GraphParts parts{
@@ -125,6 +154,24 @@ TEST(ModelGraph, TakesShapesAndBatchForDynamicDimensions) {
                options);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(model->graph()->tensor(model->graph()->outputs()[0]).shape, (Shape{7, 3}));
+  EXPECT_EQ(model->options().batch, 7);
+}
+
+// Rates and measured times would be those of a batch that no run has.
+TEST(ModelGraph, AFixedBatchTakesNoOther) {
+  TestFolder folder;
+  const auto bytes = onnx_writer::model(
+      GraphParts{{node("Relu", {"x"}, {"y"})}, {value("x", {4, 3})}, {value("y", {4, 3})}, {}});
+  ImportOptions options;
+  options.batch = 8;
+  const auto model = load(folder, bytes, options);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->options().batch, std::nullopt);
+  EXPECT_THAT(model->notes(), testing::Contains(testing::HasSubstr("no input takes a batch of 8")));
+  options.batch = 4;
+  const auto same = load(folder, bytes, options);
+  ASSERT_NE(same, nullptr);
+  EXPECT_EQ(same->options().batch, 4);
 }
 
 TEST(ModelGraph, AssumesABatchOfOneAndSaysSo) {
@@ -356,6 +403,30 @@ TEST(ModelSignature, DependsOnStructureAndAttributesButNotOnNames) {
   ASSERT_TRUE(a && b && c);
   EXPECT_EQ(signature_of_all(*a), signature_of_all(*b));
   EXPECT_NE(signature_of_all(*a), signature_of_all(*c));
+}
+
+// Engines keep packed weights as they are, so a segment with others takes another time.
+TEST(ModelSignature, DependsOnHowWeightsAreStored) {
+  TestFolder folder;
+  constexpr int kUint8 = 2, kFloat16 = 10;
+  const std::vector<int64_t> dims = {256, 512};
+  const auto product = [&](const std::string& unpack, const std::vector<std::string>& tensors) {
+    return load(folder, onnx_writer::model({{unpack, node("MatMul", {"x", "w"}, {"y"}, "m")},
+                                            {value("x", {2, 256})},
+                                            {value("y", {2, 512})},
+                                            tensors}));
+  };
+  const std::string cast = node("Cast", {"p"}, {"w"}, "u", {attribute_int("to", onnx_writer::kFloat)});
+  const auto of_halves =
+      product(cast, {raw_tensor("p", dims, std::string(size_t{256} * 512 * 2, '\0'), kFloat16)});
+  const auto of_bytes = product(cast, {raw_tensor("p", dims, std::string(size_t{256} * 512, '\1'), kUint8)});
+  const auto of_others = product(cast, {raw_tensor("p", dims, std::string(size_t{256} * 512, '\2'), kUint8)});
+  ASSERT_TRUE(of_halves && of_bytes && of_others);
+  const auto sign = [](const Model& model) {
+    return model.signature(std::vector<OpId>{model.graph()->find_op("m")});
+  };
+  EXPECT_NE(sign(*of_halves), sign(*of_bytes));
+  EXPECT_EQ(sign(*of_bytes), sign(*of_others));
 }
 
 // The same block twice in one model, with its ops in another order, and once with other edges.

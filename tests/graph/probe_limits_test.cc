@@ -63,5 +63,14 @@ TEST_F(ProbeLimits, NameTheSignalOrStatusOfACrash) {
   EXPECT_THAT(probe_error([] { ::_exit(3); }), HasSubstr("status 3"));
 }
 
+// A terminal interrupts its whole group of processes: that is no damage to the model.
+TEST_F(ProbeLimits, AnInterruptedTrialIsCancelled) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto status = internal::probe([signal] { ::raise(signal); }, {});
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code(), Code::kCancelled);
+  }
+}
+
 }  // namespace
 }  // namespace heddle

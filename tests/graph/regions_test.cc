@@ -1,4 +1,5 @@
 // Parts of a model that OpenVINO does not import: ONNX Runtime runs them inside OpenVINO's model.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <openvino/runtime/core.hpp>
@@ -12,6 +13,7 @@ namespace heddle {
 namespace {
 
 using namespace onnx_writer;
+using testing::HasSubstr;
 
 std::string attribute_string(std::string_view name, std::string_view v) {
   return bytes(1, name) + bytes(4, v) + number(20, 3);
@@ -94,6 +96,30 @@ TEST_F(Regions, NodesThatExchangeTextsAreOneOpAndGiveItsResult) {
   const std::vector<OpId> first = {OpId(0)};
   EXPECT_EQ(*run(model->cut(first)->model, {0, 1, 2, 1}), (std::vector<double>{1, 0, 1, 0}));
   EXPECT_NE(model->signature(first), 0u);
+}
+
+// OpenVINO's converter does not read exclude_outside.
+TEST_F(Regions, AResizeThatOpenVinoComputesOtherwiseIsOne) {
+  const auto resize = [](int64_t exclude, const std::vector<std::string>& tensors) {
+    return model({{node("Resize", {"x", "", "scales"}, {"r"}, "resize",
+                        {attribute_string("mode", "cubic"), attribute_int("exclude_outside", exclude)}),
+                   node("Add", {"r", "w"}, {"y"}, "add")},
+                  {value("x", {1, 1, 10, 10})},
+                  {value("y", {1, 1, 8, 8})},
+                  tensors},
+                 20);
+  };
+  const std::string scales = float_tensor("scales", {4}, {1, 1, .8F, .8F}),
+                    inside = float_tensor("w", {1}, {1});
+  for (const int64_t exclude : {0, 1}) {
+    const auto model = load(resize(exclude, {scales, inside}));
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->graph()->op(OpId(0)).type == "OnnxRegion", exclude == 1);
+  }
+  folder_.write("w.bin", raw_of<float>({1}));
+  const std::string outside = external_tensor("w", {1}, {{"location", "w.bin"}});
+  EXPECT_EQ(refusal(resize(0, {scales, outside})), "it loads");
+  EXPECT_THAT(refusal(resize(1, {scales, outside})), HasSubstr("save the model with its weights inside"));
 }
 
 // Each text has as many pieces as words, so the second dimension depends on data.

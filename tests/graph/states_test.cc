@@ -61,6 +61,23 @@ TEST(ModelStates, OthersAreRefused) {
   EXPECT_THAT(never.error().message(), HasSubstr("is read 1 time and assigned 0 times"));
 }
 
+// As a cache of keys and values does: the next run would have to take a larger one.
+TEST(ModelStates, AVariableThatGrowsCannotBeKept) {
+  const TestFolder folder;
+  ImportOptions options;
+  options.shapes["v"] = {1, 4};
+  const auto model = Model::load(
+      write_variable_model(folder, "grows", {.begins = VariableModel::Begins::kUnknown, .grows = true}),
+      options);
+  ASSERT_TRUE(model.ok()) << model.error().to_string();
+  const auto states = states_with(**model, {});
+  ASSERT_FALSE(states.ok());
+  EXPECT_EQ(states.error().message(),
+            "the state 'v' is f32 of shape 1x4, and the output 'v.next' is f32 of shape 1x6; expected equal "
+            "ones, so "
+            "that it can be the next request's input");
+}
+
 TEST(ModelStates, PairsMustFit) {
   const TestFolder folder;
   const auto model = Model::load(folder.write(

@@ -12,6 +12,7 @@ struct VariableModel {
   enum class Begins { kUnknown, kConstant, kComputed };
   Begins begins = Begins::kConstant;  // with no value given, the constants (3, 3), or x
   bool assigned = true;
+  bool grows = false;  // y = (v, x) instead: longer than v
 };
 
 // The path of the .xml file, with its .bin.
@@ -38,9 +39,12 @@ inline std::string write_variable_model(const TestFolder& folder, const std::str
   std::string layers = layer(0, "Parameter", 1, R"(shape="1,2" element_type="f32")", "", port(0, "x"));
   if (constant)
     layers += layer(1, "Const", 1, R"(element_type="f32" shape="1, 2" offset="0" size="8")", "", port(0));
-  layers += layer(2, "ReadValue", 6, R"(variable_id="v" variable_type="f32" variable_shape="1,2")",
-                  known ? port(0) : "", port(1));
-  layers += layer(3, "Add", 1, R"(auto_broadcast="numpy")", port(0) + port(1), port(2, "y"));
+  layers += layer(
+      2, "ReadValue", 6,
+      R"(variable_id="v" variable_type="f32" variable_shape=")" + std::string(m.grows ? "1,?" : "1,2") + '"',
+      known ? port(0) : "", port(1));
+  layers += m.grows ? layer(3, "Concat", 1, R"(axis="1")", port(0) + port(1), port(2, "y"))
+                    : layer(3, "Add", 1, R"(auto_broadcast="numpy")", port(0) + port(1), port(2, "y"));
   if (m.assigned) layers += layer(4, "Assign", 6, R"(variable_id="v")", port(0), port(1));
   layers += layer(5, "Result", 1, "", port(0), "");
   std::string edges = edge(0, 0, 3, 1) + edge(2, 1, 3, 0) + edge(3, 2, 5, 0);

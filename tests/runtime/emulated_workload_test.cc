@@ -25,20 +25,22 @@ TEST(EmulatedWorkload, TransfersWithGivenTimesWaitForCopyEngines) {
   const Plan plan = test::made(build_plan(problem, assignment));
   const double predicted = test::made(evaluate(problem, plan)).makespan_us;
   EXPECT_GE(predicted, 40'000);
-  const auto timing = test::make_executor(problem, plan)->run();
+  const auto executor = test::make_executor(problem, plan);
+  const auto timing = executor->run();
   ASSERT_TRUE(timing.ok()) << timing.error().to_string();
   EXPECT_GE(timing->latency_us, predicted - 0.1);
 }
 
-// CPUs of a placement workload run any number of ops at once: neither of two of 500 ms waits for the other's end.
+// CPUs of a placement workload run any number of ops at once: neither of two of 200 ms waits for the other's end.
 TEST(EmulatedWorkload, CpusWithoutALimitRunOpsAtOnce) {
   Json json = {{"maxFPGAs", 1}, {"maxCPUs", 1}, {"maxSizePerFPGA", 10}, {"edges", Json::array()}};
   for (int v = 1; v <= 2; ++v)
-    json["nodes"].push_back({{"id", v}, {"cpuLatency", 500}, {"fpgaLatency", 500}, {"size", 4}});
+    json["nodes"].push_back({{"id", v}, {"cpuLatency", 200}, {"fpgaLatency", 200}, {"size", 4}});
   const Problem problem = test::made(placement_workload_from_json(json, "two", {}));
   const DeviceId cpus(1);
   const Plan plan = test::made(plan_of_placement(problem, {{cpus, cpus}, {}}));
-  const auto timing = test::make_executor(problem, plan)->run();
+  const auto executor = test::make_executor(problem, plan);
+  const auto timing = executor->run();
   ASSERT_TRUE(timing.ok()) << timing.error().to_string();
   ASSERT_EQ(timing->steps.size(), 2u);
   EXPECT_LT(timing->steps[1].start_us, timing->steps[0].finish_us);

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "data_plane_support.h"
+#include "plane/device_thread.h"
 #include "serve_support.h"
 
 namespace heddle {
@@ -263,33 +264,38 @@ TEST(LivePlane, ARunThatFailsFailsItsRequestsAndNoOthers) {
   EXPECT_EQ(good.outcome, Outcome::kInTime);
 }
 
-// The plane ends while devices work. The run that ends last brings nothing to one that has gone before it.
+// The plane ends while its devices work, and a request waits until it must begin. The run that ends last begins it,
+// on a device whose own run has ended before.
 TEST(LivePlane, EndsWhileItsDevicesWork) {
-  const auto d = small_deployment(60'000 * kMs, {{{3, {1 * kMs}, {}}}});
-  std::vector<std::shared_ptr<DeviceRunner>> runners;
-  std::vector<std::shared_ptr<TestDevice>> devices;
-  for (int i = 0; i < 3; ++i) {
-    devices.push_back(std::make_shared<TestDevice>());
-    devices.back()->hold(true);
-    runners.push_back(devices.back());
-  }
-  auto plane = LivePlane::create(d, {}, runners);
+  const auto d = small_deployment(60'000 * kMs, {{{2, {1 * kMs, 1 * kMs}, {}}}});
+  std::vector<std::shared_ptr<TestDevice>> devices = {std::make_shared<TestDevice>(),
+                                                      std::make_shared<TestDevice>()};
+  for (const auto& device : devices) device->hold(true);
+  auto plane = LivePlane::create(d, {}, {devices[0], devices[1]});
   ASSERT_TRUE(plane.ok());
   OutcomeTally tally;
-  for (int i = 0; i < 12; ++i) tally.add(**plane, 0, 60'000 * kMs);
+  for (int i = 0; i < 4; ++i) tally.add(**plane, 0, 60'000 * kMs);
   for (const auto& device : devices)
     ASSERT_TRUE(eventually([&device] {
       const std::lock_guard lock(device->mutex);
       return !device->batches.empty();
     }));
+  tally.add(**plane, 0, 300 * kMs);
   const std::jthread release([&devices] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    for (size_t i = 0; i < 2; ++i) devices[i]->hold(false);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    devices[2]->hold(false);
+    devices[0]->hold(false);
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    devices[1]->hold(false);
   });
   plane->reset();
   EXPECT_TRUE(tally.all_settled());
+}
+
+TEST(DeviceThread, RunsNothingAfterItsStop) {
+  const auto device = std::make_shared<TestDevice>();
+  DeviceThread thread(device, [](const DeviceTask&, const Status&) {});
+  thread.stop();
+  thread.give({});
+  EXPECT_TRUE(device->batches.empty());
 }
 
 TEST(LivePlane, WatchesItsDecisionsWhereItIsAskedTo) {

@@ -53,7 +53,10 @@ WorkerOptions options_of(const char* name) {
 class WorkerLimitsTest : public testing::Test {
  protected:
   WorkerLimitsTest() {
-    session_->admit = [](WorkerSession&) { return std::string(); };
+    session_->admit = [](WorkerSession& s) {
+      s.opened();
+      return std::string();
+    };
     session_->begin();
     worker::ToWorker open;
     open.set_version(kWorkerProtocol);
@@ -145,6 +148,7 @@ TEST_F(WorkerLimitsTest, ASessionThatHasEndedIsNotOpened) {
   const auto session = std::make_shared<WorkerSession>(resources_, std::unique_ptr<CalledSession>(stream));
   session->admit = [](WorkerSession& s) {
     s.end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
+    s.opened();
     return std::string();
   };
   session->begin();

@@ -213,7 +213,9 @@ TEST_F(WorkerTest, AServerServesItsPlanAfterOthersWereTried) {
   fleet.models.resize(1);
   const auto deployment = small_deployment(60 * kNsPerSecond, {{{1, {kNsPerSecond / 100}, {}}}});
   const auto open = [&] { return (*pool)->open(fleet, deployment, 20, WaitFor::kAll, {}); };
-  auto served = LivePlane::create_remote(deployment, {}, open());
+  LivePlaneOptions options;
+  options.patience.least_ns = 60 * kNsPerSecond;
+  auto served = LivePlane::create_remote(deployment, options, open());
   ASSERT_TRUE(served.ok()) << served.error().to_string();
   for (int tried = 0; tried < 3; ++tried) ASSERT_TRUE(open());
   struct Row final : LiveRequest {

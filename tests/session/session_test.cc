@@ -11,8 +11,8 @@
 #include <set>
 #include <thread>
 
-#include "heddle/cluster/discover.h"
 #include "heddle/plan/checker.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/run.h"
 #include "heddle/session/replan.h"
 #include "small_model.h"
@@ -91,7 +91,7 @@ class CoreTakenTest : public SessionTest {
   // from then on.
   void keep(const Session& session, double slowdown, double spread) {
     settings_.store = (folder_ / ("store-" + std::to_string(++stores_) + ".sqlite")).string();
-    const auto store = ProfileStore::open(settings_.store, machine_fingerprint()).value();
+    const auto store = ProfileStore::open(settings_.store, measuring_fingerprint()).value();
     const auto records = session.store->all().value();
     for (ProfileRecord record : records) {
       if (is_beside(record)) {

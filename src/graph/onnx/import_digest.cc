@@ -18,7 +18,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
-#include "heddle/base/wheels.h"
+#include "heddle/graph/onnxruntime_library.h"
 #include "import_record.h"
 
 namespace heddle::internal {
@@ -65,9 +65,7 @@ std::string import_recipe(const std::string& extension, const ImportOptions& opt
   // Increase this when models are passed to OpenVINO in a different way.
   constexpr uint64_t kImporter = 3;
   fields.number(kImporter).text(ov::get_openvino_version().buildNumber).text(extension);
-  // The name of ONNX Runtime's library ends in its release.
-  const auto library = find_in_wheels("onnxruntime/capi/libonnxruntime.so.*");
-  fields.text(library.ok() ? std::filesystem::path(*library).filename().string() : std::string());
+  fields.text(onnxruntime::release());
   fields.number(options.shapes.size());
   for (const auto& [name, shape] : options.shapes) {
     fields.text(name).number(shape.size());
@@ -130,22 +128,6 @@ Result<std::string> import_digest(const std::string& recipe, std::string_view fi
   std::string hex;
   for (const char c : digest) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
   return hex;
-}
-
-std::string files_state(const std::string& path, const std::map<std::string, std::string>& others) {
-  Fields fields;
-  const auto add = [&fields](const std::string& file) {
-    struct stat info {};
-    if (::stat(file.c_str(), &info) != 0) return false;
-    fields.number(info.st_dev).number(info.st_ino).number(static_cast<uint64_t>(info.st_size));
-    for (const auto& time : {info.st_mtim, info.st_ctim})
-      fields.number(static_cast<uint64_t>(time.tv_sec)).number(static_cast<uint64_t>(time.tv_nsec));
-    return true;
-  };
-  if (!add(path)) return "";
-  for (const auto& [name, other] : others)
-    if (!add(other)) return "";
-  return fields.bytes();
 }
 
 }  // namespace heddle::internal

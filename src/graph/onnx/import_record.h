@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/status.h"
@@ -30,17 +31,14 @@ Result<std::string> import_digest(const std::string& recipe, std::string_view fi
                                   const std::map<std::string, std::string>& others,
                                   const std::stop_token& stop = {});
 
-// Inode, size and times of the files, as bytes: the same as long as nothing was written to them. Empty if a file
-// cannot be examined.
-std::string files_state(const std::string& path, const std::map<std::string, std::string>& others);
-
 // What one import reads.
 struct ImportInputs {
   const std::string& path;
   const MappedFile& file;                            // of `path`
-  uint64_t file_hash = 0;                            // of its bytes
+  uint64_t file_hash = 0;                            // of the model, as Model::file_hash()
   const std::map<std::string, std::string>& others;  // as of import_digest()
   bool recorded = true;                              // false: always tried, never noted
+  std::vector<std::string> paths() const;            // of all files, the model's first
 };
 
 // The record's entry for one import. It has a key, which is cheap and may be the same for different models, and

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,12 +89,31 @@ void keep_imports_in(const std::string& folder) {
   imports().digests.clear();
 }
 
+std::string files_state(std::span<const std::string> paths) {
+  std::string text;
+  for (const auto& path : paths) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return "";
+    text += fmt::format("{} {} {}", info.st_dev, info.st_ino, info.st_size);
+    for (const auto& time : {info.st_mtim, info.st_ctim})
+      text += fmt::format(" {}.{:09}", time.tv_sec, time.tv_nsec);
+    text += '\n';
+  }
+  return text;
+}
+
 namespace internal {
+
+std::vector<std::string> ImportInputs::paths() const {
+  std::vector<std::string> all = {path};
+  for (const auto& [name, other] : others) all.push_back(other);
+  return all;
+}
 
 ImportRecord::ImportRecord(const ImportInputs& inputs, const ImportOptions& options)
     : inputs_(inputs),
       recipe_(import_recipe(kind_of(inputs.path), options)),
-      state_(files_state(inputs.path, inputs.others)),
+      state_(files_state(inputs.paths())),
       key_(Hasher().text(recipe_).number(inputs.file_hash).value()) {}
 
 bool ImportRecord::has() {
@@ -116,8 +136,7 @@ void ImportRecord::start() {
 void ImportRecord::note() {
   if (thread_.joinable()) thread_.join();
   // Files that changed since the trial may not be those that were tried.
-  if (digest_.empty() || !inputs_.file.is_still(inputs_.path) ||
-      files_state(inputs_.path, inputs_.others) != state_)
+  if (digest_.empty() || !inputs_.file.is_still(inputs_.path) || files_state(inputs_.paths()) != state_)
     return;
   note_import(key_, digest_);
 }

@@ -33,6 +33,8 @@ constexpr int64_t kProbeMemory = int64_t{4} << 30;
 constexpr size_t kWorthAThread = 16 << 20;
 // An import that leaves the weights in the file takes about 30 ms, whatever their size; SHA-256 as long for this.
 constexpr size_t kMostMappedBytesRecorded = 64 << 20;
+// Of a model's other files, that are read for its hash: files may be sparse.
+constexpr int64_t kMostOtherBytes = int64_t{64} << 30;
 
 // Files may be sparse, so their size alone is no limit.
 int64_t probe_memory(int64_t model_bytes) {
@@ -59,6 +61,8 @@ struct Examined {
   int64_t bytes = 0;                          // with external data or weights
   std::map<std::string, std::string> others;  // the model's other files: path by name
   bool all_files = true;                      // `others` has all of them
+  std::vector<std::string> files;             // the model's path and those of `others`
+  std::string state;                          // files_state() of these before they were read
   uint64_t hash = 0;
 };
 
@@ -101,21 +105,59 @@ Status check_file(const std::string& path, std::string_view bytes, const interna
   return {};
 }
 
+uint64_t hash_of(const MappedFile& file) {
+  // Faulting in a page takes as long as hashing it, and both are a large part of a big model's import.
+  std::jthread ahead;
+  try {
+    if (file.bytes().size() >= kWorthAThread) ahead = std::jthread([&file] { file.populate(); });
+  } catch (const std::system_error&) {
+    // Without another thread it takes longer.
+  }
+  return content_hash(file.bytes());
+}
+
+// Of one of the model's other files; beyond `left` bytes of them only its size counts.
+Result<uint64_t> hash_of_other(const std::string& path, int64_t& left) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (!error && size > static_cast<uint64_t>(left)) return size;
+  HEDDLE_ASSIGN_OR_RETURN(const auto file, MappedFile::open(path, left));
+  left -= static_cast<int64_t>(file.bytes().size());
+  return hash_of(file);
+}
+
 Result<Examined> examine(const std::string& path, const MappedFile& file,
                          const internal::InputValues& values = {}) {
   Examined e;
   HEDDLE_RETURN_IF_ERROR(check_file(path, file.bytes(), values, e));
-  // Faulting in a page takes as long as hashing it, and both are a large part of a big model's import.
-  std::thread ahead;
-  if (file.bytes().size() >= kWorthAThread) ahead = std::thread([&file] { file.populate(); });
-  const uint64_t content = content_hash(file.bytes());
-  if (ahead.joinable()) ahead.join();
-  e.hash = Hasher().number(content).number(static_cast<uint64_t>(e.bytes)).value();
+  e.files = {path};
+  for (const auto& [name, other] : e.others) e.files.push_back(other);
+  e.state = files_state(e.files);
+  Hasher hasher;
+  hasher.number(hash_of(file)).number(static_cast<uint64_t>(e.bytes));
+  int64_t left = kMostOtherBytes;
+  std::map<std::string, uint64_t> known;  // one file may have many names
+  for (size_t i = 1; i < e.files.size(); ++i) {
+    const auto [hash, is_new] = known.try_emplace(files_state(std::span(&e.files[i], 1)));
+    if (is_new) {
+      HEDDLE_ASSIGN_OR_RETURN(hash->second, with_context(hash_of_other(e.files[i], left), e.files[i]));
+    }
+    hasher.number(hash->second);
+  }
+  e.hash = hasher.value();
   return e;
 }
 
 // True when the whole model is in this one file.
 bool is_alone(const Examined& examined) { return examined.others.empty() && examined.all_files; }
+
+// True if the batch size is that of an input: a model's own may be fixed.
+bool has_batch(const Graph& graph, int64_t batch) {
+  return std::ranges::any_of(graph.inputs(), [&](TensorId id) {
+    const Shape& shape = graph.tensor(id).shape;
+    return !shape.empty() && shape[0] == batch;
+  });
+}
 
 std::string values_text(const std::vector<double>& values) {
   std::string text;
@@ -148,14 +190,15 @@ void prepare_import() { internal::load_onnx_frontend(); }
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes) {
   HEDDLE_ASSIGN_OR_RETURN(const auto file, with_context(MappedFile::open(path, max_file_bytes), path));
   HEDDLE_ASSIGN_OR_RETURN(const auto examined, with_context(examine(path, file), path));
-  return ModelContent{examined.hash, is_alone(examined)};
+  return ModelContent{examined.hash, examined.files, examined.all_files, examined.state};
 }
 
 Model::Model() = default;
 
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ImportOptions& options) {
   auto model = load_unnamed(path, options, {});
-  if (!model.ok() && lower_extension(path) == ".onnx") model = load_determined(path, options, model.error());
+  if (!model.ok() && model.error().code() != Code::kCancelled && lower_extension(path) == ".onnx")
+    model = load_determined(path, options, model.error());
   return with_context(std::move(model), path);
 }
 
@@ -279,8 +322,13 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(
   model->file_hash_ = examined.hash;
   model->path_ = path;
   model->options_ = options;
-  // Plans record the batch size that was assumed.
+  // Plans record the batch size that was assumed, and none that the model does not have.
   if (!made.assumed.empty()) model->options_.batch = 1;
+  if (options.batch && *options.batch != 1 && !has_batch(*model->graph_, *options.batch)) {
+    model->options_.batch.reset();
+    model->notes_.push_back("no input takes a batch of " + std::to_string(*options.batch) +
+                            ": their first dimensions are fixed, so --batch changes nothing");
+  }
   model->impl_ = std::move(impl);
   return std::shared_ptr<const Model>(std::move(model));
 }

@@ -135,6 +135,8 @@ std::optional<Status> watch(pid_t pid, const ProbeLimits& limits) {
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Status();
       if (!WIFSIGNALED(status)) return crash("status " + std::to_string(WEXITSTATUS(status)));
       const int signal = WTERMSIG(status);
+      // A terminal interrupts its whole group of processes, and a service manager ends one.
+      if (signal == SIGINT || signal == SIGTERM) return cancelled_error("cancelled while the model was read");
       if (signal != SIGXCPU && signal != SIGKILL)
         return crash("signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")");
       return invalid_input("OpenVINO did not finish this model within its limits of time and memory");

@@ -22,7 +22,8 @@ namespace {
 // Integer constants up to this size are axes, shapes, pads and the like: they affect the program.
 constexpr size_t kSteeringElements = 64;
 
-void hash_type(Hasher& h, const ov::Output<ov::Node>& output) {
+template <class Output>  // of a node or a constant node
+void hash_type(Hasher& h, const Output& output) {
   h.number(static_cast<uint64_t>(static_cast<ov::element::Type_t>(output.get_element_type())));
   const auto& shape = output.get_partial_shape();
   if (shape.rank().is_dynamic()) {
@@ -103,12 +104,27 @@ bool is_steering(const ov::op::v0::Constant& c, bool exponent) {
          c.get_byte_size() > 0;
 }
 
+// Of constants: operators and types, for engines fold it or keep weights packed as it says, such as in 4 bits.
+void hash_expression(Hasher& h, const ov::Node& top) {
+  constexpr size_t kMostNodes = 64;
+  h.text("expression");
+  std::vector<const ov::Node*> nodes = {&top};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    h.text(nodes[i]->get_type_name());
+    for (const auto& output : nodes[i]->outputs()) hash_type(h, output);
+    for (const auto& input : nodes[i]->input_values()) {
+      const auto known = std::find(nodes.begin(), nodes.end(), input.get_node());
+      h.number(static_cast<uint64_t>(known - nodes.begin())).number(input.get_index());
+      if (known == nodes.end() && nodes.size() < kMostNodes) nodes.push_back(input.get_node());
+    }
+  }
+}
+
 void hash_constant(Hasher& h, const ov::Output<ov::Node>& output, bool exponent) {
   hash_type(h, output);
   const auto* c = dynamic_cast<const ov::op::v0::Constant*>(output.get_node());
-  // An expression of constants: its kind suffices, because the compiler folds it.
   if (c == nullptr)
-    h.text("folded");
+    hash_expression(h, *output.get_node());
   else if (is_steering(*c, exponent))
     h.bytes(c->get_data_ptr(), c->get_byte_size());
 }

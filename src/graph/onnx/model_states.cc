@@ -142,23 +142,26 @@ Result<std::vector<ModelState>> states_with(const Model& model,
   const Graph& graph = *model.graph();
   std::vector<ModelState> states = model.states();
   for (const auto& [input, output] : pairs) {
-    const Tensor* const in = tensor_named(graph, graph.inputs(), input);
-    const Tensor* const out = tensor_named(graph, graph.outputs(), output);
-    if (in == nullptr) return no_such(graph, graph.inputs(), input, "input");
-    if (out == nullptr) return no_such(graph, graph.outputs(), output, "output");
+    if (tensor_named(graph, graph.inputs(), input) == nullptr)
+      return no_such(graph, graph.inputs(), input, "input");
+    if (tensor_named(graph, graph.outputs(), output) == nullptr)
+      return no_such(graph, graph.outputs(), output, "output");
     if (std::ranges::find(states, input, &ModelState::input) != states.end())
       return invalid_input("the input " + quote_text(input) + " is kept as state twice");
-    if (in->dtype != out->dtype || in->shape != out->shape)
-      return invalid_input("the state " + quote_text(input) + " is " + kind_text(*in) + ", and the output " +
-                           quote_text(output) + " is " + kind_text(*out) +
-                           "; expected equal ones, so that it can be the next request's input");
     states.push_back({input, output, {}});
   }
-  for (const auto& s : states)
+  for (const auto& s : states) {
+    const Tensor& in = *tensor_named(graph, graph.inputs(), s.input);
+    const Tensor& out = *tensor_named(graph, graph.outputs(), s.output);
+    if (in.dtype != out.dtype || in.shape != out.shape)
+      return invalid_input("the state " + quote_text(s.input) + " is " + kind_text(in) + ", and the output " +
+                           quote_text(s.output) + " is " + kind_text(out) +
+                           "; expected equal ones, so that it can be the next request's input");
     for (const auto& sized : model.sized_outputs())
       if (graph.tensor(graph.outputs()[sized.output]).name == s.output)
         return invalid_input("the size of the output " + quote_text(s.output) +
                              " depends on data, so it cannot be kept as state");
+  }
   return states;
 }
 

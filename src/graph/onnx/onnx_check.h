@@ -23,8 +23,8 @@ std::string element_type_name(int64_t type);  // "float16"
 // Unsupported if a tensor or a declared value has an element type that OpenVINO does not have.
 Status check_openvino_types(const OnnxGraph& graph);
 // True for forms of Resize that OpenVINO computes otherwise than ONNX defines them (the corpus's reference outputs show
-// it).
-bool is_other_resize(const OnnxNode& node);
+// it). `rounds`: so are aligned corners, since its size may be rounded.
+bool is_other_resize(const OnnxNode& node, bool rounds);
 // Checks one standard operator against its schema: known, number of inputs, required attributes.
 Status check_operator(const OnnxNode& node, int64_t opset);
 // True if the standard operator is the same in both opsets.

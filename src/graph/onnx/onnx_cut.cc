@@ -166,7 +166,7 @@ Result<OnnxParts> OnnxParts::open(const Model& model) {
   if (!path.ends_with(".onnx")) return unsupported(path + ": ONNX Runtime reads .onnx files only");
   const int64_t most = model.options().max_file_bytes;
   HEDDLE_ASSIGN_OR_RETURN(const ModelContent content, model_content(path, most));
-  if (!content.one_file)
+  if (!content.one_file())
     return unsupported(path + ": has weights in other files; ONNX Runtime needs them in the .onnx file");
   if (content.hash != model.file_hash()) return has_changed(path);
   HEDDLE_ASSIGN_OR_RETURN(auto file, with_context(MappedFile::open(path, most), path));

@@ -311,7 +311,7 @@ std::string role_of_input(const OnnxModel& model, std::string_view input) {
   return first;
 }
 
-bool is_other_resize(const OnnxNode& node) {
+bool is_other_resize(const OnnxNode& node, bool rounds) {
   if (node.op_type != "Resize") return false;
   const auto is = [&](const char* name, auto differs) {
     const OnnxAttribute* attribute = node.attribute(name);
@@ -320,7 +320,8 @@ bool is_other_resize(const OnnxNode& node) {
   const auto set = [](const OnnxAttribute& a) { return a.i != 0; };
   return is("antialias", set) || is("exclude_outside", set) ||
          is("keep_aspect_ratio_policy", [](const OnnxAttribute& a) { return a.s != "stretch"; }) ||
-         is("coordinate_transformation_mode", [](const OnnxAttribute& a) { return a.s == "align_corners"; });
+         (rounds && is("coordinate_transformation_mode",
+                       [](const OnnxAttribute& a) { return a.s == "align_corners"; }));
 }
 
 Result<std::string> with_values(std::string_view file, const OnnxModel& model, const InputValues& values) {

@@ -115,7 +115,7 @@ Result<ReadModel> read_with_regions(const ReadSource& source, const ImportOption
       chooser->choose_all();
     }
     HEDDLE_RETURN_IF_ERROR(check_standard(content->model.graph, options.values));
-    if (!options.values.empty()) chooser->choose(is_other_resize);
+    chooser->choose([&](const OnnxNode& node) { return is_other_resize(node, !options.values.empty()); });
   }
   if (!chooser || !chooser->any()) {
     auto read = read_openvino(source, options, unconverted);
@@ -123,7 +123,14 @@ Result<ReadModel> read_with_regions(const ReadSource& source, const ImportOption
     first = read.error();
     chooser->add(unconverted, false);
   }
-  if (!one_file) return *first;  // ONNX Runtime needs the weights in the file
+  // ONNX Runtime needs the weights in the file.
+  if (!one_file)
+    return first
+               ? *first
+               : unsupported(
+                     "has a Resize that OpenVINO computes otherwise than ONNX defines it, and weights in "
+                     "other files, "
+                     "without which ONNX Runtime cannot compute it; save the model with its weights inside");
   for (int round = 1;; ++round) {
     auto regions = make_regions(*content, options, chooser->chosen());
     if (!regions && !first) return regions.error();

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <regex>
 #include <type_traits>
 
@@ -20,8 +21,10 @@ struct ApiBase {
 constexpr uint32_t kTableVersion = 5;
 constexpr int kOnlyFatal = 4;  // severity of the messages that the library logs; errors are returned
 
+Result<std::string> find_library() { return find_in_wheels("onnxruntime/capi/libonnxruntime.so.*"); }
+
 Result<Api> load() {
-  const auto library = find_in_wheels("onnxruntime/capi/libonnxruntime.so.*");
+  const auto library = find_library();
   if (!library.ok()) return unsupported("ONNX Runtime cannot be loaded: " + library.error().to_string());
   void* handle = ::dlopen(library->c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) return unsupported(std::string("ONNX Runtime cannot be loaded: ") + ::dlerror());
@@ -80,6 +83,12 @@ Result<const Api*> library() {
   static const auto* const loaded = new Result<Api>(load());  // never destroyed: sessions may outlive statics
   if (!loaded->ok()) return loaded->error();
   return &loaded->value();
+}
+
+std::string release() {
+  const auto library = find_library();
+  // The name of the library ends in its release.
+  return library.ok() ? std::filesystem::path(*library).filename().string() : std::string();
 }
 
 heddle::Status checked(const Api& api, Status* status, const std::string& doing) {

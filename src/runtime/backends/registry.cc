@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "heddle/base/spelling.h"
+#include "heddle/cluster/discover.h"
 #include "heddle/runtime/backend.h"
 
 namespace heddle {
@@ -27,6 +28,14 @@ GpuTopology local_gpus() {
     if (!gpus.gpus.empty()) return gpus;
   }
   return {};
+}
+
+std::string measuring_fingerprint() {
+  std::string text = machine_fingerprint();
+  for (const auto& backend : backend_registry())
+    if (const auto release = backend->release(); !release.empty())
+      text += " | " + backend->name() + " " + release;
+  return text;
 }
 
 Backend* find_backend(std::string_view name) {

@@ -1,7 +1,5 @@
 #include "heddle/runtime/cold.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -45,33 +43,36 @@ Error changed(const ModelReference& reference, uint64_t hash) {
                        ", but the file now has " + hex64(hash) + "; plan it again");
 }
 
-// Identifies a file's version by all attributes that the system changes on a write; 0: no such file.
-uint64_t identity(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return 0;
-  Hasher hasher;
-  hasher.text("content of a file").number(static_cast<uint64_t>(info.st_dev)).number(info.st_ino);
-  hasher.number(static_cast<uint64_t>(info.st_size));
-  for (const timespec& t : {info.st_mtim, info.st_ctim})
-    hasher.number(static_cast<uint64_t>(t.tv_sec)).number(static_cast<uint64_t>(t.tv_nsec));
-  return hasher.value();
+uint64_t key_of(const char* what, std::span<const std::string> files) {
+  return Hasher().text(what).text(files_state(files)).value();
 }
 
-// The content's hash. The cache remembers it for this version of the file, as reading a whole large file
-// would take longer than the rest of a cached start.
+// The content's hash. The cache remembers it for this version of the files, as reading whole large files would take
+// longer than the rest of a cached start: for the model's own file which others it has, and for all of them the hash.
 Result<uint64_t> known_hash(const std::string& path, SegmentCache& cache) {
-  const uint64_t id = identity(path);
+  constexpr const char* kOthers = "a model's other files";
+  constexpr const char* kHash = "a model's content";
+  std::vector<std::string> files = {path};
+  if (const auto entry = cache.find(key_of(kOthers, files)))
+    for (std::string_view rest = entry->contents(); rest.find('\0') != std::string_view::npos;
+         rest.remove_prefix(rest.find('\0') + 1))
+      files.emplace_back(rest.substr(0, rest.find('\0')));
+  const uint64_t key = key_of(kHash, files);
   uint64_t hash = 0;
-  if (const auto entry = id == 0 ? nullptr : cache.find(id);
-      entry && entry->contents().size() == sizeof hash) {
+  if (const auto entry = cache.find(key); entry && entry->contents().size() == sizeof hash) {
     std::memcpy(&hash, entry->contents().data(), sizeof hash);
     return hash;
   }
   HEDDLE_ASSIGN_OR_RETURN(const ModelContent content, model_content(path));
-  // Not remembered: a file written while it was read, or with weights in other files. A cache that cannot be
-  // written is reported later, when segments are stored.
-  if (content.one_file && id != 0 && identity(path) == id)
-    (void)cache.store(id, std::string_view(reinterpret_cast<const char*>(&content.hash), sizeof hash));
+  // Not remembered: files written while they were read, or of which not all are known. A cache that cannot be written
+  // is reported later, when segments are stored.
+  if (content.all_files && !content.state.empty() && files_state(content.files) == content.state) {
+    std::string others;
+    for (size_t i = 1; i < content.files.size(); ++i) others.append(content.files[i]).push_back('\0');
+    if (!others.empty()) (void)cache.store(key_of(kOthers, {&content.files[0], 1}), others);
+    (void)cache.store(key_of(kHash, content.files),
+                      std::string_view(reinterpret_cast<const char*>(&content.hash), sizeof hash));
+  }
   return content.hash;
 }
 

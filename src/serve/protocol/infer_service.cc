@@ -30,8 +30,6 @@ Status check_version(const ServedModel& model, const std::string& version) {
                    model.version + " is served");
 }
 
-int64_t now_ms() { return wall_ns() / 1'000'000; }
-
 }  // namespace
 
 struct InferService::Row final : TensorRow {
@@ -189,7 +187,7 @@ void InferService::Call::finish() {
     const std::lock_guard lock(record->mutex);
     auto& s = record->record;
     ++s.requests[static_cast<size_t>(outcome)];
-    s.last_ms = now_ms();
+    s.last_ms = wall_ns() / 1'000'000;
     if (answered) {
       s.success.add(timing.total);
       s.queue.add(timing.queue);
@@ -266,12 +264,12 @@ InferService::~InferService() { stop(0); }
 
 // An exception fails the request and leaves its session as it was.
 void InferService::begin_in_turn(WaitingRequest waiting, std::unique_ptr<SessionTurn> turn) {
-  const auto [done, model] = std::pair(waiting.done, waiting.request.model);
   try {
-    begin(std::move(waiting), std::move(turn));
+    begin(waiting, std::move(turn));
   } catch (const std::exception& e) {
-    count(model, Outcome::kFailed);
-    done(internal_error(e.what()));
+    if (!waiting.done) return;  // its call answers
+    count(waiting.request.model, Outcome::kFailed);
+    waiting.done(internal_error(e.what()));
   }
 }
 
@@ -336,10 +334,11 @@ void InferService::infer(InferRequest request, Done done) {
       done(std::move(result));
     };
   }
-  begin({std::move(request), std::move(done), live_now()}, nullptr);
+  WaitingRequest came{std::move(request), std::move(done), live_now()};
+  begin(came, nullptr);
 }
 
-void InferService::begin(WaitingRequest came, std::unique_ptr<SessionTurn> turn) {
+void InferService::begin(WaitingRequest& came, std::unique_ptr<SessionTurn> turn) {
   const std::shared_lock lock(gate_);
   const auto end = [&came, &turn](Error error) {
     turn.reset();
@@ -377,9 +376,6 @@ void InferService::begin(WaitingRequest came, std::unique_ptr<SessionTurn> turn)
   if (fault_at(FaultPoint::kAdmit)) return refuse(fault_error());
   const auto& sizes = call->sizes;
   call->record = record_of(model->name);
-  call->request = std::move(came.request);
-  call->done = std::move(came.done);
-  call->turn = std::move(turn);
   const auto rows = static_cast<size_t>(checked->rows);
   if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
   for (const size_t o : call->wanted) {
@@ -387,7 +383,7 @@ void InferService::begin(WaitingRequest came, std::unique_ptr<SessionTurn> turn)
     call->outputs.emplace_back(new std::byte[std::max<size_t>(bytes, 8)]);
   }
   const double slo_us =
-      call->request.timeout_us > 0 ? static_cast<double>(call->request.timeout_us) : model->slo_us;
+      came.request.timeout_us > 0 ? static_cast<double>(came.request.timeout_us) : model->slo_us;
   call->slo = ns_from_us(slo_us);
   call->rows.resize(rows);
   call->open = rows;
@@ -397,8 +393,8 @@ void InferService::begin(WaitingRequest came, std::unique_ptr<SessionTurn> turn)
     row.model = places_[it->second] + sizes.bucket();
     row.arrived = came.arrived;
     row.deadline = came.arrived + call->slo;
-    row.priority = priority_of(*model, call->request.priority);
-    if (call->request.trace) row.steps = std::make_shared<PlaneSteps>();
+    row.priority = priority_of(*model, came.request.priority);
+    if (came.request.trace) row.steps = std::make_shared<PlaneSteps>();
     for (size_t i = 0; i < checked->inputs.size(); ++i)
       row.inputs.push_back((call->padded.empty() ? checked->inputs[i]->data : call->padded[i].data.get()) +
                            r * static_cast<size_t>(sizes.run_input_bytes(i)));
@@ -418,7 +414,10 @@ void InferService::begin(WaitingRequest came, std::unique_ptr<SessionTurn> turn)
       row.outputs[o] = call->outputs[k].get() + r * static_cast<size_t>(sizes.run_output_bytes(o));
     }
   }
-  // It may be gone with its last row.
+  // From here on the call answers. It may be gone with its last row.
+  call->request = std::move(came.request);
+  call->done = std::move(came.done);
+  call->turn = std::move(turn);
   for (Row& row : std::span(call.release()->rows)) current_->plane->submit(row);
 }
 

@@ -79,18 +79,15 @@ Result<bool> Leadership::take(uint64_t revision) {
   return true;
 }
 
-// The same text with another revision.
+// The same text with another revision. The lease is looked at first: the revisions of an emptied store begin anew, so
+// that of another's lease may be this one's.
 Result<bool> Leadership::renew(uint64_t term) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, lease_text(term, false), revision_));
-  if (set) {
-    revision_ = *set;
-    return true;
-  }
   HEDDLE_ASSIGN_OR_RETURN(const auto entry, store_->get(kLeaseKey));
   HEDDLE_ASSIGN_OR_RETURN(const auto lease, lease_from(entry));
-  // An answer to an earlier renewal was lost on its way, or the store has lost what it had.
-  if (entry.revision == 0 || (lease.term == term && lease.incarnation == incarnation_)) {
-    revision_ = entry.revision;
+  if (entry.revision == 0 || lease.incarnation == incarnation_) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, lease_text(term, false), entry.revision));
+    // Whoever has set it in between is seen at the next look.
+    revision_ = set.value_or(entry.revision);
     return true;
   }
   const std::lock_guard lock(mutex_);

@@ -112,6 +112,7 @@ class WorkerCalls final : public WorkerCalled {
     resources_.devices.give_to(next.number);
     resources_.maps.clear();
     resources_.sender.forget_all();
+    next.opened();
     return {};
   }
 

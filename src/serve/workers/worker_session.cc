@@ -55,6 +55,11 @@ void WorkerSession::end_locked(const grpc::Status& status) {
   stream_->finish(status);
 }
 
+void WorkerSession::opened() {
+  const std::lock_guard lock(mutex_);
+  open_ = !ended_;
+}
+
 bool WorkerSession::idle() const {
   const std::lock_guard lock(mutex_);
   return under_way_.empty() && outbox_.empty();
@@ -151,9 +156,6 @@ bool WorkerSession::handshake(const worker::ToWorker& message, grpc::Status& ref
   epoch_ = o.epoch();
   patience_ns_ = ns_from_us(2e6 * o.lease_s());
   if (const auto why = admit(*this); !why.empty()) return refuse(why);
-  // A newer session may have ended this one since.
-  const std::lock_guard lock(mutex_);
-  open_ = !ended_;
   return true;
 }
 

@@ -70,12 +70,13 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   // Work in progress goes on; admit() of the next session drops it.
   void end(const grpc::Status& status);
   bool open() const { return open_; }
+  void opened();  // unless it has ended since
   // True when nothing runs, travels or waits to be sent.
   bool idle() const;
   uint64_t epoch() const { return epoch_; }
   // True after two leases without a message of the server, which then counts as lost.
   bool is_silent() const;
-  // Called once, after the handshake. Not empty: why the server is refused.
+  // Called once, after the handshake: calls opened(), or tells why the server is refused.
   std::function<std::string(WorkerSession&)> admit;
   std::atomic<uint64_t> number{0};  // of the worker's sessions, from 1, once it is admitted
 

@@ -150,6 +150,7 @@ class OnnxRuntimeBackend final : public Backend {
  public:
   std::string name() const override { return "onnxruntime"; }
   std::string description() const override { return "ONNX Runtime's CPU provider (bound to core sets)"; }
+  std::string release() const override { return onnxruntime::release(); }
 
   // An op alone, if it is a whole node of the file. Parts of nodes run only together, so they are not refused.
   std::vector<std::optional<Error>> refusals(const Device& device, const Model& model) const override {

@@ -252,6 +252,7 @@ class OpenVinoBackend final : public Backend {
   std::string description() const override {
     return "OpenVINO's CPU (bound to core sets), GPU and NPU devices";
   }
+  std::string release() const override { return ov::get_openvino_version().buildNumber; }
 
   Result<std::vector<Precision>> precisions(const Device& device) const override {
     try {

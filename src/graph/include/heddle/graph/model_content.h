@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "heddle/base/status.h"
 #include "heddle/graph/model.h"
@@ -10,10 +12,15 @@
 namespace heddle {
 
 struct ModelContent {
-  uint64_t hash = 0;      // equals Model::file_hash()
-  bool one_file = false;  // no part of the model (such as weights) is in another file
+  uint64_t hash = 0;               // equals Model::file_hash()
+  std::vector<std::string> files;  // paths: the model's, then others that have parts of it, such as weights
+  bool all_files = true;           // these are all: of TensorFlow's only the first is known
+  std::string state;               // files_state() before they were read
+  bool one_file() const { return files.size() == 1 && all_files; }
 };
-// Checks the file's structure. O(size of the file).
+// Inode, size and times of the files: the same as long as nothing is written to them. Empty: one cannot be examined.
+std::string files_state(std::span<const std::string> paths);
+// Checks the file's structure. O(size of the files).
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes = int64_t{8} << 30);
 
 // OpenVINO's importer is native code that parses untrusted data, so Model::load() first tries an import in a

@@ -82,6 +82,8 @@ struct Api {
 
 // Loads the library on the first call. Unsupported, with the reason, if it cannot be used. Thread-safe.
 Result<const Api*> library();
+// Of the library that is installed, which is not loaded for this; empty: none is.
+std::string release();
 
 // OK, or an error with the library's message; releases the status.
 heddle::Status checked(const Api& api, Status* status, const std::string& doing);

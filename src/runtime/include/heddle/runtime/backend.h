@@ -110,6 +110,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;         // Device::backend
   virtual std::string description() const = 0;  // one line
+  // Of the engine: its times may differ from those of another release. Empty: it has none.
+  virtual std::string release() const { return {}; }
   // False: the backend takes the plan's times as they are, and neither computes nor measures.
   virtual bool computes() const { return true; }
   // For planning: [op of the model's graph] the reason why the device cannot run the op, or nullopt. Empty:
@@ -131,6 +133,8 @@ class Backend {
 std::span<const std::unique_ptr<Backend>> backend_registry();
 // The GPUs of the first backend that has any.
 GpuTopology local_gpus();
+// What measured times hold for: machine_fingerprint(), and the release of each engine that has one.
+std::string measuring_fingerprint();
 // This machine as a cluster: its cores, and the devices that the backends find.
 Result<std::shared_ptr<const Cluster>> discover_machine();
 Backend* find_backend(std::string_view name);  // nullptr when there is none

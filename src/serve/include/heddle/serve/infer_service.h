@@ -160,8 +160,8 @@ class InferService {
   };
   std::shared_ptr<Record> record_of(const std::string& model) const;
   void count(const std::string& model, Outcome outcome) const;
-  // `turn`: of a request that waited for it in its session, else null.
-  void begin(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
+  // `turn`: of a request that waited for it in its session, else null. Moves what `request` holds into what answers it.
+  void begin(WaitingRequest& request, std::unique_ptr<SessionTurn> turn);
   void begin_in_turn(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
   Error no_model(const std::string& name) const;
   // All requests per second that the current plan's devices sustain, and the part of them that the way to the service

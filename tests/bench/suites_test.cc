@@ -1,0 +1,95 @@
+// A short run of each suite of `heddle bench` that has a part of a few seconds: it ends, and no row contradicts itself.
+#include "suites.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "heddle/base/file.h"
+#include "plan/workload_support.h"
+#include "wheel_file.h"
+
+namespace heddle::bench {
+namespace {
+
+struct Part {
+  const char* suite;
+  std::vector<std::string> only;
+  std::string input;             // in the public data; empty: the suite needs none
+  std::string model, reference;  // in a wheel; beside the input
+  size_t rows = 1;               // at least
+};
+const std::vector<Part>& parts() {
+  static const std::vector<Part> kParts = {
+      {"core", {"planning"}, "", "", "", 3},
+      {"models", {"auto"}, "", "light_squeezenet.onnx", "", 3},
+      {"cold", {"plain"}, "", "light_squeezenet.onnx", "", 3},
+      {"diviml", {"table3"}, "", "", "", 10},
+      {"hios", {"default"}, "", "", "", 10},
+      {"hios", {"models"}, "", "", "", 10},
+      {"hios", {"sim_2001"}, "hios/sim", "", "", 10},
+      {"moirai", {"GoogLeNet"}, "moirai", "", "", 1},
+      {"moirai", {"swin-1.8b"}, "moirai", "", "", 10},
+      {"sortinghat", {"v100-1", "gpt2-large", "1x32"}, "", "", "", 10},
+      {"dnn-partitioning",
+       {"resnet50_training"},
+       "dnn-partitioning/throughput-inputs",
+       "",
+       "../reference.csv",
+       1},
+      {"ppipe", {"plans", "simulation", "attainment", "speed", "HC1-L/G1"}, "ppipe", "", "", 10},
+  };
+  return kParts;
+}
+
+class Suites : public testing::TestWithParam<size_t> {};
+INSTANTIATE_TEST_SUITE_P(All, Suites, testing::Range<size_t>(0, parts().size()), [](const auto& param) {
+  std::string name = parts()[param.param].suite;
+  for (const auto& only : parts()[param.param].only) name += "_" + only;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+});
+
+TEST_P(Suites, GivesRowsThatDoNotContradictTheirBounds) {
+  const Part& part = parts()[GetParam()];
+  BenchOptions options;
+  options.only = part.only;
+  options.time_limit_s = .1;
+  options.instances = 1;
+  options.repeats = 1;
+  if (!part.input.empty()) {
+    options.input = test::public_data(part.input);
+    if (!file_exists(options.input)) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
+    if (!part.reference.empty()) options.reference = options.input + part.reference;
+  }
+  if (!part.model.empty()) {
+    const auto model = wheel_model(part.model);
+    if (model.empty()) GTEST_SKIP() << "the wheel 'onnx' with its models is not installed";
+    options.models = {model};
+  }
+  const auto suite = std::ranges::find(bench_suites(), std::string_view(part.suite), &BenchSuite::name);
+  ASSERT_NE(suite, bench_suites().end());
+  const auto rows = suite->run(options, {});
+  // A machine may lack an engine or a solver, or be too slow for a plan in so little time.
+  if (!rows.ok() && rows.error().code() != Code::kInternal && rows.error().code() != Code::kInvalidInput)
+    GTEST_SKIP() << rows.error().to_string();
+  ASSERT_TRUE(rows.ok()) << rows.error().to_string();
+  EXPECT_GE(rows->size(), part.rows);
+  for (const BenchRow& row : *rows) {
+    const std::string what = row.instance + ": " + row.metric;
+    EXPECT_TRUE(std::isfinite(row.value)) << what;
+    EXPECT_FALSE(row.fails) << what;
+    if (!row.bound) continue;
+    if (row.unit.ends_with("/s")) {
+      EXPECT_LE(row.value, *row.bound * (1 + 1e-9)) << what;
+    } else {
+      EXPECT_GE(row.value, *row.bound * (1 - 1e-9)) << what;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::bench
