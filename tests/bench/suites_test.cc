@@ -26,7 +26,7 @@ const std::vector<Part>& parts() {
       {"core", {"planning"}, "", "", "", 3},
       {"models", {"auto"}, "", "light_squeezenet.onnx", "", 3},
       {"cold", {"plain"}, "", "light_squeezenet.onnx", "", 3},
-      {"diviml", {"table3"}, "", "", "", 10},
+      {"diviml", {"table3"}, "", "", "", 3},
       {"hios", {"default"}, "", "", "", 10},
       {"hios", {"models"}, "", "", "", 10},
       {"hios", {"sim_2001"}, "hios/sim", "", "", 10},
