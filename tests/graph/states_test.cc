@@ -73,7 +73,7 @@ TEST(ModelStates, AVariableThatGrowsCannotBeKept) {
   const auto states = states_with(**model, {});
   ASSERT_FALSE(states.ok());
   EXPECT_EQ(states.error().message(),
-            "the state 'v' is f32 of shape 1x4, and the output 'v.next' is f32 of shape 1x6; expected equal "
+            "the state 'v' is f32 of shape 1x4, and the output 'y' is f32 of shape 1x6; expected equal "
             "ones, so "
             "that it can be the next request's input");
 }
