@@ -109,4 +109,27 @@ std::string quote_text(std::string_view text, size_t limit) {
   return quoted + (shown < text.size() ? "...'" : "'");
 }
 
+bool is_printable(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const size_t more = c < 0x80                ? 0
+                        : c >= 0xC2 && c < 0xE0 ? 1
+                        : c >= 0xE0 && c < 0xF0 ? 2
+                        : c >= 0xF0 && c < 0xF5 ? 3
+                                                : 9;
+    if (more == 9 || c < 0x20 || c == 0x7F || i + more >= text.size()) return false;
+    uint32_t code = more == 0 ? c : c & (0x3Fu >> more);
+    for (size_t k = 1; k <= more; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if ((next & 0xC0) != 0x80) return false;
+      code = code << 6 | (next & 0x3F);
+    }
+    const bool overlong = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
+    const bool c1_control = code >= 0x80 && code < 0xA0;
+    if (overlong || c1_control || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return false;
+    i += more + 1;
+  }
+  return true;
+}
+
 }  // namespace heddle

@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "heddle/base/spelling.h"
 #include "heddle/cluster/variants.h"
 #include "names.h"
 
@@ -19,33 +20,8 @@ Status check_number(double value, bool positive, const std::string& what) {
                                    positive ? "above 0" : "of at least 0"));
 }
 
-// Names appear in JSON, YAML and terminals: short UTF-8 without control characters.
-bool printable(std::string_view text) {
-  if (text.size() > kMaxNameBytes) return false;
-  for (size_t i = 0; i < text.size();) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const size_t more = c < 0x80                ? 0
-                        : c >= 0xC2 && c < 0xE0 ? 1
-                        : c >= 0xE0 && c < 0xF0 ? 2
-                        : c >= 0xF0 && c < 0xF5 ? 3
-                                                : 9;
-    if (more == 9 || c < 0x20 || c == 0x7F || i + more >= text.size()) return false;
-    uint32_t code = more == 0 ? c : c & (0x3Fu >> more);
-    for (size_t k = 1; k <= more; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0) != 0x80) return false;
-      code = code << 6 | (next & 0x3F);
-    }
-    const bool overlong = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
-    const bool c1_control = code >= 0x80 && code < 0xA0;
-    if (overlong || c1_control || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return false;
-    i += more + 1;
-  }
-  return true;
-}
-
 Status check_text(const std::string& text, const std::string& what) {
-  if (printable(text)) return {};
+  if (text.size() <= kMaxNameBytes && is_printable(text)) return {};
   return invalid_input(fmt::format("{} is not UTF-8 text of at most {} bytes without control characters",
                                    what, kMaxNameBytes));
 }

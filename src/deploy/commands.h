@@ -21,10 +21,13 @@ template <class Literal, class Variable>
 std::string expanded_word(std::string_view word, Literal literal, Variable variable_text) {
   std::string out;
   while (!word.empty()) {
-    const auto begin = word.find(kVariableBegin);
+    const auto end = word.find(kVariableEnd);
+    const auto begin = word.substr(0, end).find(kVariableBegin);
+    if (end == std::string_view::npos || begin == std::string_view::npos) {
+      out += literal(std::string(word));
+      break;
+    }
     if (begin != 0) out += literal(std::string(word.substr(0, begin)));
-    if (begin == std::string_view::npos) break;
-    const auto end = word.find(kVariableEnd, begin);
     out += variable_text(std::string(word.substr(begin + 1, end - begin - 1)));
     word.remove_prefix(end + 1);
   }

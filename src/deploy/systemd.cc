@@ -109,10 +109,17 @@ class Systemd {
       hosts_.insert(host);
       WorkerGroup one = g;
       // A worker on a bare host sees all GPUs of it, so each takes its own.
-      if (!named_by_settings && !one.settings.names.empty())
+      if (!named_by_settings && !one.settings.names.empty()) {
+        const auto& first = gpus_of_.emplace(host, g.device_class).first->second;
+        if (first != g.device_class)
+          return invalid_input(
+              host + " has GPUs of the classes " + quote_text(first) + " and " + quote_text(g.device_class) +
+              ", and which number each has is not known; give the names of its devices in the "
+              "settings of both classes");
         for (int64_t d = 0; d < g.settings.per_worker; ++d)
           one.settings.names[static_cast<size_t>(d)] =
               "gpu" + std::to_string(i / host_count * g.settings.per_worker + d);
+      }
       Places p = places();
       p.worker_name = suffix + "-" + std::to_string(i);
       p.advertise = p.bind == "127.0.0.1" ? p.bind : host;
@@ -138,12 +145,15 @@ class Systemd {
     if (host == server_host_) out += "rm -rf " + folder() + "/files && cp -r files " + folder() + "/files\n";
     if (!secret_files(w_).empty())
       out += "mkdir -m 700 -p " + folder() + "/secrets\ncp ../secrets/* " + folder() + "/secrets/\n";
-    return out + "for unit in /etc/systemd/system/" + base() +
-           "-*.service; do\n"
-           "  [ -e \"$unit\" ] || continue\n"
-           "  name=$(basename \"$unit\")\n"
-           "  if [ ! -e \"$name\" ]; then systemctl disable --now \"$name\" && rm \"$unit\"; fi\n"
-           "done\n"
+    // By a list: the names of another deployment's units may begin with this one's.
+    return out + "installed=" + folder() +
+           "/units\n"
+           "touch \"$installed\"\n"
+           "while read -r name; do\n"
+           "  if [ ! -e \"$name\" ]; then systemctl disable --now \"$name\" && rm "
+           "\"/etc/systemd/system/$name\"; fi\n"
+           "done <\"$installed\"\n"
+           "ls ./*.service | sed 's|^./||' >\"$installed\"\n"
            "for unit in *.service; do\n"
            "  if cmp -s \"$unit\" \"/etc/systemd/system/$unit\"; then continue; fi\n"
            "  cp \"$unit\" /etc/systemd/system/\n"
@@ -157,7 +167,8 @@ class Systemd {
   const DeploySettings& s_;
   std::string server_host_;
   std::set<std::string> hosts_;
-  std::map<std::string, int64_t> next_port_;  // by host, from worker_listen_port
+  std::map<std::string, int64_t> next_port_;    // by host, from worker_listen_port
+  std::map<std::string, std::string> gpus_of_;  // by host: the class of its GPUs that are numbered here
 };
 
 }  // namespace

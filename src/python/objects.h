@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "heddle/cluster/cluster.h"
@@ -33,6 +34,12 @@ struct PyPlan {
   SearchSettings search;
   Session session;  // with the costs under which the plan was made
   PlanResult result;
+  // The model of a plan from a file, once model_of() has loaded it.
+  struct LoadedLater {
+    std::mutex mutex;
+    std::shared_ptr<const Model> model;  // guarded by the mutex
+  };
+  std::shared_ptr<LoadedLater> later = std::make_shared<LoadedLater>();
 
   const Problem& problem() const { return session.problem; }
 };
@@ -51,8 +58,8 @@ struct PyCompiled {
 };
 std::shared_ptr<PyRun> run_request(const PyCompiled& compiled, const nanobind::object& inputs);
 
-// The model behind the plan, loaded on the first call; null if there is none.
-Result<std::shared_ptr<const Model>> model_of(PyPlan& plan);
+// The model behind the plan, loaded on the first call; null if there is none. Thread-safe.
+Result<std::shared_ptr<const Model>> model_of(const PyPlan& plan);
 
 // A DataFrame of dictionaries, one for each row.
 nanobind::object data_frame(const nanobind::list& rows);

@@ -150,12 +150,14 @@ std::shared_ptr<PyRun> run_request(const PyCompiled& compiled, const nb::object&
   return std::make_shared<PyRun>(PyRun{compiled.plan, std::move(value.record), std::move(value.outputs)});
 }
 
-Result<std::shared_ptr<const Model>> model_of(PyPlan& plan) {
-  auto& model = plan.session.loaded.model;
-  if (model == nullptr) {
-    HEDDLE_ASSIGN_OR_RETURN(model, load_model_of(plan.problem(), "the plan"));
+Result<std::shared_ptr<const Model>> model_of(const PyPlan& plan) {
+  if (plan.session.loaded.model != nullptr) return plan.session.loaded.model;
+  auto& later = *plan.later;
+  const std::lock_guard lock(later.mutex);
+  if (later.model == nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(later.model, load_model_of(plan.problem(), "the plan"));
   }
-  return model;
+  return later.model;
 }
 
 void bind_running(nb::module_& module) {

@@ -40,7 +40,7 @@ std::string workloads_text(const Workloads& w) {
     return table.to_string() + notes_of(w);
   }
   TextTable table({{"workload"}, {"class"}, {"processes", kRight}, {"devices", kRight}, {"used", kRight}});
-  table.add_row({w.name, "", "1", "", ""});
+  table.add_row({w.name, "", std::to_string(1 + w.settings.standbys), "", ""});
   for (const auto& g : w.groups)
     table.add_row({g.name, g.device_class, std::to_string(g.workers), std::to_string(g.devices()),
                    std::to_string(g.used)});

@@ -1,5 +1,7 @@
 #include "heddle/report/run_file.h"
 
+#include <algorithm>
+
 #include "heddle/base/errors.h"
 #include "heddle/base/fields.h"
 #include "heddle/base/file.h"
@@ -9,6 +11,7 @@ namespace {
 
 constexpr char kFormat[] = "heddle-run";
 constexpr double kMaxTime = 1e18;
+constexpr double kMostError = 1.7e308;  // JSON has no infinity, which is the error of a number that is none
 constexpr int kMostRuns = 1 << 30;
 
 Result<MeasuredStep> step_from_json(const JsonCursor& cursor) {
@@ -29,8 +32,8 @@ Json run_record_to_json(const RunRecord& run) {
                {"measured_us", run.measured_us},
                {"verified", run.verified},
                {"outputs_equal", run.outputs_equal},
-               {"max_abs_error", run.max_abs_error},
-               {"max_rel_error", run.max_rel_error},
+               {"max_abs_error", std::min(run.max_abs_error, kMostError)},
+               {"max_rel_error", std::min(run.max_rel_error, kMostError)},
                {"rtol", run.rtol},
                {"atol", run.atol},
                {"outputs_compared", run.outputs_compared},
@@ -50,8 +53,8 @@ Result<RunRecord> run_record_from_json(const JsonCursor& cursor) {
       .optional("measured_us", run.measured_us, 0, kMaxTime)
       .optional("verified", run.verified)
       .optional("outputs_equal", run.outputs_equal)
-      .optional("max_abs_error", run.max_abs_error, 0, 1.7e308)
-      .optional("max_rel_error", run.max_rel_error, 0, 1.7e308)
+      .optional("max_abs_error", run.max_abs_error, 0, kMostError)
+      .optional("max_rel_error", run.max_rel_error, 0, kMostError)
       .optional("precision_error", run.precision, precision_error_from_json)
       .optional("rtol", run.rtol, 0, 1e9)
       .optional("atol", run.atol, 0, 1e9)

@@ -1,6 +1,8 @@
 """heddle.deploy() does what the program does."""
 
 import os
+import threading
+import types
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,28 @@ def test_errors_are_those_of_the_package(fleet: Path) -> None:
         heddle.deploy(fleet, on="mesos", output=fleet.parent / "out")
     with pytest.raises(heddle.NotFoundError, match="nowhere.yaml"):
         heddle.deploy(fleet.parent / "nowhere.yaml", on="ray", output=fleet.parent / "out")
+
+
+class UnplacedRay:
+    """A cluster that never places the server."""
+
+    class exceptions:  # noqa: N801
+        class GetTimeoutError(Exception):
+            pass
+
+    def get(self, _references: object, timeout: float | None = None) -> object:
+        assert timeout is not None, "Ray would wait for ever"
+        raise self.exceptions.GetTimeoutError
+
+
+def test_a_server_that_ray_does_not_place_is_waited_for_no_longer_than_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("heddle.ray")
+    monkeypatch.setattr(ray, "_ray", UnplacedRay)
+    fleet = object.__new__(ray.Fleet)
+    fleet.deployment = types.SimpleNamespace(name="two-parts", port=1, wait_s=600)
+    fleet._servers = []
+    with pytest.raises(heddle.Error, match="`ray status` shows resources that are missing"):
+        fleet.wait_ready(0.5)
+    stopping = threading.Event()
+    stopping.set()
+    fleet.wait_ready(600, stopping)

@@ -121,6 +121,16 @@ def test_a_class_may_have_any_name(fleet: Path, engine: str, name: str) -> None:
         assert yaml.safe_load((out / "fleet.yaml").read_text())["classes"][0]["name"] == name
 
 
+# A script or a unit would run what stands behind the marks and newlines.
+@pytest.mark.parametrize("name", ["\x01$(touch owned)\x02", "a\x01b", "x\n[Service]\nExecStartPre=+/bin/false", "\x7f"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_names_with_control_characters_are_refused(fleet: Path, engine: str, name: str) -> None:
+    fleet = fleet.with_suffix(".json")
+    fleet.write_text(json.dumps(fleet_of(name)))
+    assert "control characters" in deploy(fleet, "--on", engine, "-o", "out", status=2).stderr
+    assert not (fleet.parent / "out").exists()
+
+
 def fleet_of(device_class: str) -> dict:
     return {
         "format": "heddle-fleet",

@@ -79,6 +79,43 @@ TEST(Explain, SaysWhatBindsAndWhatADeviceMoreBrings) {
   EXPECT_NEAR(why->cost_per_million, why->cost_per_hour / 3600 / why->requests_per_s * 1e6, 1e-9);
 }
 
+// Devices that are named are as many as the class has; a class that is not there may have no price.
+TEST(Explain, OneMoreOfNamedDevicesAndOfClassesWithoutAPrice) {
+  auto [fleet, plan] = running(12);
+  for (auto& c : fleet.classes) {
+    c.cost_per_hour = 1;
+    for (int64_t d = 0; d < c.count; ++d) c.devices.push_back("d" + std::to_string(d));
+  }
+  const auto why = explain_fleet_plan(fleet, plan, "auto", {});
+  ASSERT_TRUE(why.ok()) << why.error().to_string();
+  for (const auto& c : why->classes) EXPECT_GE(c.with_one_more, why->planned * (1 - 1e-9));
+  fleet.classes.push_back({.name = "absent", .count = 0, .nic_bytes_per_s = 1e9});
+  for (auto& m : fleet.models) m.latency_us.emplace_back(m.latency_us.front());
+  FleetPlanOptions options;
+  options.objective = FleetObjective::kCost;
+  options.load_per_s = 1e-3;
+  const auto cheap = plan_fleet(fleet, "auto", options);
+  ASSERT_TRUE(cheap.ok()) << cheap.error().to_string();
+  const auto costs = explain_fleet_plan(fleet, *cheap, "auto", options);
+  ASSERT_TRUE(costs.ok()) << costs.error().to_string();
+  EXPECT_TRUE(std::isnan(costs->classes.back().with_one_more));
+  EXPECT_FALSE(std::isnan(costs->classes.front().with_one_more));
+}
+
+TEST(FleetPlans, WithoutTimeAreNotCalledInfeasible) {
+  const auto [fleet, plan] = running(12);
+  for (const char* planner : {"ppipe-columns", "auto"})
+    for (const auto objective : {FleetObjective::kMaxMin, FleetObjective::kCost}) {
+      FleetPlanOptions options;
+      options.objective = objective;
+      options.load_per_s = 1e-3;
+      options.deadline = Deadline::after_seconds(0, {});
+      const auto planned = plan_fleet(fleet, planner, options);
+      if (planned.ok()) continue;
+      EXPECT_EQ(planned.error().code(), Code::kCancelled) << planned.error().to_string();
+    }
+}
+
 TEST(PpipeMilpFile, HoldsTheVariablesOfTheAppendix) {
   const auto [fleet, plan] = running(3);
   const auto lp = ppipe_milp_as_lp(fleet, {});

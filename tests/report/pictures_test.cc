@@ -124,6 +124,20 @@ TEST(RunFile, ReadsBackWhatItWrote) {
   EXPECT_EQ(run_to_json(*back).dump(), json.dump());
 }
 
+// As where an output is no number: the file of a wrong run is the one that is needed.
+TEST(RunFile, HoldsAnErrorWithoutLimit) {
+  const auto p = planned_diamond();
+  RunFile file;
+  file.plan.problem = p.problem;
+  file.plan.plan = p.plan;
+  file.plan.predicted = p.timeline;
+  file.run = slower_by_ten_percent(p);
+  file.run.max_abs_error = file.run.max_rel_error = INFINITY;
+  const auto back = run_from_json(JsonCursor(parse_json(run_to_json(file).dump()).value()));
+  ASSERT_TRUE(back.ok()) << back.error().to_string();
+  EXPECT_GT(back->run.max_abs_error, 1e300);
+}
+
 TEST(RunFile, RefusesAnotherNumberOfSteps) {
   const auto p = planned_diamond();
   RunFile file;

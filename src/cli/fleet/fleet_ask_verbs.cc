@@ -26,6 +26,9 @@ Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocatio
     options.objective = plan.objective;
     options.load_per_s = plan.load_per_s;
   }
+  // The plans of fleets with one more device have a time limit of their own.
+  HEDDLE_ASSIGN_OR_RETURN(const auto again, o.goal.options(invocation));
+  options.deadline = again.deadline;
   HEDDLE_ASSIGN_OR_RETURN(const auto why, explain_fleet_plan(fleet, plan, o.planner, options));
   show_result(invocation, fleet_explanation_json(fleet, plan, why), fleet_explanation_text(fleet, plan, why));
   return kExitDone;
@@ -43,9 +46,13 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
     return invalid_input("fleet whatif needs a change: --count CLASS=N or --weight MODEL=W");
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(const auto changed, o.change.apply(fleet));
-  HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto found, o.traffic.plan(fleet, o.planner, options));
-  HEDDLE_ASSIGN_OR_RETURN(const auto found_after, o.traffic.plan(changed, o.planner, options));
+  // Each plan has the whole time limit.
+  const auto planned = [&](const Fleet& of) -> Result<GoodputPlan> {
+    HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
+    return o.traffic.plan(of, o.planner, options);
+  };
+  HEDDLE_ASSIGN_OR_RETURN(const auto found, planned(fleet));
+  HEDDLE_ASSIGN_OR_RETURN(const auto found_after, planned(changed));
   const auto words = o.traffic.goodput();
   show_result(invocation, changed_fleet_json(fleet, found, changed, found_after, words),
               changed_fleet_text(fleet, found, found_after, words));

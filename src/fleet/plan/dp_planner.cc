@@ -392,6 +392,9 @@ Error no_plan_serves(const FleetTask& task) {
             std::to_string(task.goal.load[m]) + " /s";
   FleetGoal most{FleetObjective::kMaxMin, task.goal.load};
   const auto bound = best_price_bound(task.fleet, task.needs, most, task.options.deadline.sooner(5));
+  if (bound.value >= 1 && task.options.deadline.should_stop())
+    return cancelled_error(
+        "the planner was stopped before it had a plan that serves the load; give it more time");
   if (bound.value < 1)
     text += "; with all devices at most " + std::to_string(100 * bound.value) + " % of it can be served";
   return {Code::kInfeasible, text};

@@ -35,6 +35,9 @@ Status check_name(const std::string& name, const char* kind, std::set<std::strin
   if (name.empty()) return bad(std::string("a ") + kind + " has an empty name");
   if (name.size() > 200)
     return bad(std::string("the ") + kind + " " + quote_text(name) + " has a name over 200 bytes");
+  if (!is_printable(name))
+    return bad(std::string("the ") + kind + " " + quote_text(name) +
+               " has a name with control characters or bytes that are not UTF-8");
   if (!seen.insert(name).second) return bad(std::string("two ") + kind + "s are named " + quote_text(name));
   return {};
 }
@@ -47,6 +50,9 @@ Status check_class(const DeviceClass& c) {
   HEDDLE_RETURN_IF_ERROR(check_number(c.nic_bytes_per_s, false, where, "nic_bytes_per_s"));
   HEDDLE_RETURN_IF_ERROR(check_number(c.cost_per_hour, true, where, "cost_per_hour"));
   HEDDLE_RETURN_IF_ERROR(check_number(c.watts, true, where, "watts"));
+  for (const auto& device : c.devices)
+    if (!is_printable(device))
+      return bad(where + ": the device " + quote_text(device) + " is no printable text");
   if (!c.devices.empty())
     HEDDLE_RETURN_IF_ERROR(check_count(c.count, 0, static_cast<int64_t>(c.devices.size()), where,
                                        "count, with the devices named,"));

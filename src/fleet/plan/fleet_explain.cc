@@ -48,6 +48,15 @@ void view_pipeline(const Fleet& fleet, const FleetPlan& plan, size_t m, size_t i
   }
 }
 
+// NaN: the time was over, or Ctrl-C came, before there was a plan.
+Result<double> value_planned(const Fleet& fleet, const std::string& planner,
+                             const FleetPlanOptions& options) {
+  const auto plan = plan_fleet(fleet, planner, options);
+  if (plan.ok()) return plan->value;
+  if (plan.error().code() == Code::kCancelled) return NAN;
+  return plan.error();
+}
+
 }  // namespace
 
 Result<FleetExplanation> explain_fleet_plan(const Fleet& fleet, const FleetPlan& plan,
@@ -57,16 +66,25 @@ Result<FleetExplanation> explain_fleet_plan(const Fleet& fleet, const FleetPlan&
     out.requests_per_s += plan.models[m].rate_per_s;
     for (size_t i = 0; i < plan.models[m].pipelines.size(); ++i) view_pipeline(fleet, plan, m, i, out);
   }
+  const Fleet margined = with_margins_of(fleet, plan);
+  if (!planner.empty()) {
+    out.planned = plan.value;
+    if (plan.planner != planner) {
+      HEDDLE_ASSIGN_OR_RETURN(out.planned, value_planned(margined, planner, options));
+    }
+  }
   const auto used = devices_used(fleet, plan);
   for (size_t c = 0; c < fleet.classes.size(); ++c) {
     ClassView view{used[c], fleet.classes[c].count, NAN};
     out.cost_per_hour += static_cast<double>(used[c]) * fleet.classes[c].cost_per_hour;
     out.watts += static_cast<double>(used[c]) * fleet.classes[c].watts;
-    if (!planner.empty()) {
-      Fleet more = fleet;
+    const bool priced = options.objective != FleetObjective::kCost || fleet.classes[c].cost_per_hour > 0;
+    const bool powered = options.objective != FleetObjective::kPower || fleet.classes[c].watts > 0;
+    if (!planner.empty() && priced && powered) {
+      Fleet more = margined;
       ++more.classes[c].count;
-      HEDDLE_ASSIGN_OR_RETURN(const auto with, plan_fleet(more, planner, options));
-      view.with_one_more = with.value;
+      more.classes[c].devices.clear();
+      HEDDLE_ASSIGN_OR_RETURN(view.with_one_more, value_planned(more, planner, options));
     }
     out.classes.push_back(view);
   }

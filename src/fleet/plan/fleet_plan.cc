@@ -35,6 +35,12 @@ double margin_us(const Fleet& fleet, const FleetPlan& plan, size_t model) {
   return plan.models[model].margin_us.value_or(fleet.models[model].margin_us);
 }
 
+Fleet with_margins_of(const Fleet& fleet, const FleetPlan& plan) {
+  Fleet with = fleet;
+  for (size_t m = 0; m < with.models.size(); ++m) with.models[m].margin_us = margin_us(fleet, plan, m);
+  return with;
+}
+
 double model_load(const Fleet& fleet, const FleetPlan& plan, size_t model) {
   double weights = 0;
   for (const auto& m : fleet.models) weights += m.weight;

@@ -145,6 +145,8 @@ Result<FleetPlan> plan_fleet(const Fleet& fleet, const std::string& planner, con
                        format_us(1e6 * plan.planning_s), plan.value, plan.bound);
   });
   if (plan.objective == FleetObjective::kMaxMin && plan.value <= 0) {
+    if (options.deadline.should_stop())
+      return cancelled_error(planner + " was stopped before it had a plan; give it more time");
     size_t none = 0;
     while (plan.models[none].rate_per_s > 0) ++none;
     return infeasible("no plan of " + planner + " serves every model: with " +

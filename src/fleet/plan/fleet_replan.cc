@@ -207,6 +207,10 @@ Result<FleetPlan> cheapest_move(const Fleet& fleet, const FleetPlan& fresh, cons
   return solved_plan(fleet, fresh, program, made.start, solve);
 }
 
+void keep_margins(const FleetPlan& from, FleetPlan& to) {
+  for (size_t m = 0; m < to.models.size(); ++m) to.models[m].margin_us = from.models[m].margin_us;
+}
+
 // Names the planner and lists how the pools differ from those before.
 void list_moves(const std::map<Weights, int64_t>& before, FleetReplan& result) {
   result.plan.planner = "replan";
@@ -228,11 +232,12 @@ void list_moves(const std::map<Weights, int64_t>& before, FleetReplan& result) {
 
 }  // namespace
 
-Result<FleetReplan> replan_fleet(const Fleet& fleet, const FleetPlan& running,
+Result<FleetReplan> replan_fleet(const Fleet& given, const FleetPlan& running,
                                  const FleetPlanOptions& options) {
-  if (running.models.size() != fleet.models.size())
+  if (running.models.size() != given.models.size())
     return invalid_input("the running plan has " + std::to_string(running.models.size()) +
-                         " models, the fleet " + std::to_string(fleet.models.size()));
+                         " models, the fleet " + std::to_string(given.models.size()));
+  const Fleet fleet = with_margins_of(given, running);
   HEDDLE_ASSIGN_OR_RETURN(const auto fresh, plan_fleet(fleet, "auto", options));
   FleetReplan result;
   HEDDLE_ASSIGN_OR_RETURN(result.plan, least_moves(fleet, fresh, running, options));
@@ -245,16 +250,18 @@ Result<FleetReplan> replan_fleet(const Fleet& fleet, const FleetPlan& running,
   if (!kept || !fleet_plan_problems(fleet, result.plan).empty() ||
       moved(before, holdings(result.plan)) > result.moved_devices_fresh)
     result.plan = fresh;
+  keep_margins(running, result.plan);
   list_moves(before, result);
   return result;
 }
 
-Result<FleetReplan> replan_for_load(const Fleet& fleet, const FleetPlan& running,
+Result<FleetReplan> replan_for_load(const Fleet& given, const FleetPlan& running,
                                     const FleetPlanOptions& options, const MovePrices& prices) {
-  if (running.models.size() != fleet.models.size() || more_is_better(options.objective))
+  if (running.models.size() != given.models.size() || more_is_better(options.objective))
     return invalid_input(
         "a plan for another load needs a running plan of the fleet's models and the "
         "objective cost or power");
+  const Fleet fleet = with_margins_of(given, running);
   HEDDLE_ASSIGN_OR_RETURN(const auto fresh, plan_fleet(fleet, "auto", options));
   FleetReplan result;
   HEDDLE_ASSIGN_OR_RETURN(result.plan, cheapest_move(fleet, fresh, running, options, prices));
@@ -266,6 +273,7 @@ Result<FleetReplan> replan_for_load(const Fleet& fleet, const FleetPlan& running
   };
   if (!fleet_plan_problems(fleet, result.plan).empty() || price(result.plan) > price(fresh))
     result.plan = fresh;
+  keep_margins(running, result.plan);
   list_moves(before, result);
   return result;
 }

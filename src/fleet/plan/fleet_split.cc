@@ -74,6 +74,19 @@ void divide_free_devices(const Fleet& fleet, std::vector<FleetPart>& parts) {
   }
 }
 
+// A class's first devices to the first part.
+void divide_names(const Fleet& fleet, std::vector<FleetPart>& parts) {
+  for (size_t c = 0; c < fleet.classes.size(); ++c) {
+    auto next = fleet.classes[c].devices.begin();
+    for (auto& part : parts) {
+      if (fleet.classes[c].devices.empty()) continue;
+      auto& own = part.fleet.classes[c];
+      own.devices.assign(next, next + own.count);
+      next += own.count;
+    }
+  }
+}
+
 }  // namespace
 
 Result<std::vector<FleetPart>> split_fleet(const Fleet& fleet, const FleetPlan& plan, int servers,
@@ -86,11 +99,14 @@ Result<std::vector<FleetPart>> split_fleet(const Fleet& fleet, const FleetPlan& 
   for (const auto& models : models_by_server(plan, static_cast<size_t>(servers)))
     parts.push_back(part_of(fleet, plan, models, parts.size()));
   divide_free_devices(fleet, parts);
+  divide_names(fleet, parts);
   for (FleetPart& part : parts) {
     FleetPlanOptions planning = options;
     planning.objective = part.plan.objective;
     planning.load_per_s = part.plan.load_per_s;
-    HEDDLE_ASSIGN_OR_RETURN(FleetPlan anew, plan_fleet(part.fleet, "auto", planning));
+    HEDDLE_ASSIGN_OR_RETURN(FleetPlan anew,
+                            plan_fleet(with_margins_of(part.fleet, part.plan), "auto", planning));
+    for (size_t m = 0; m < anew.models.size(); ++m) anew.models[m].margin_us = part.plan.models[m].margin_us;
     evaluate_fleet_plan(part.fleet, part.plan);
     const bool better = more_is_better(anew.objective) ? anew.value > part.plan.value * (1 + 1e-9)
                                                        : anew.value < part.plan.value * (1 - 1e-9);

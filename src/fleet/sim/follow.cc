@@ -324,8 +324,10 @@ class Follower {
       fleet.models[m].weight = std::max(requests[m], 1e-6) / options_.duration_s * options_.attainment;
       o.load_per_s += fleet.models[m].weight;
     }
-    for (auto& c : fleet.classes)
+    for (auto& c : fleet.classes) {
+      c.devices.clear();
       if (c.count > 0) c.count = kMaxFleetDevices / static_cast<int64_t>(fleet.classes.size());
+    }
     HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, "auto", o));
     return plan.bound * options_.duration_s / kSecondsPerHour;
   }

@@ -287,7 +287,10 @@ class Fleet:
     @property
     def urls(self) -> list[str]:
         """Of the servers' HTTP: one of them serves, the others stand by. Waits until Ray has placed them."""
-        hosts = _ray().get([server.host.remote() for server in self._servers])
+        return self._urls(None)
+
+    def _urls(self, timeout_s: float | None) -> list[str]:
+        hosts = _ray().get([server.host.remote() for server in self._servers], timeout=timeout_s)
         return [f"http://{host}:{self.deployment.port}" for host in hosts]
 
     @property
@@ -305,13 +308,22 @@ class Fleet:
         """Name and host of each worker; waits until Ray has placed them."""
         return list(_ray().get([worker.place.remote() for worker in self._workers]))
 
-    def wait_ready(self, timeout_s: float | None = None) -> None:
-        """Returns when the server answers requests; raises Error after `timeout_s` (default: the deployment's)."""
+    def wait_ready(self, timeout_s: float | None = None, stopping: threading.Event | None = None) -> None:
+        """Returns when the server answers requests, or `stopping` is set.
+
+        Raises Error after `timeout_s` (default: the deployment's).
+        """
+        stopping = stopping or threading.Event()
         until = time.monotonic() + (self.deployment.wait_s if timeout_s is None else timeout_s)
-        while time.monotonic() < until:
-            if any(_is_ready(url) for url in self.urls):
-                return
-            time.sleep(0.2)
+        while (left := until - time.monotonic()) > 0 and not stopping.is_set():
+            try:
+                if any(_is_ready(url) for url in self._urls(min(left, 1))):
+                    return
+            except _ray().exceptions.GetTimeoutError:
+                pass  # Ray has not placed all servers yet
+            stopping.wait(0.2)
+        if stopping.is_set():
+            return
         raise Error(f"the server of {self.deployment.name} is not ready; `ray status` shows resources that are missing")
 
     def stop(self) -> None:
@@ -357,8 +369,9 @@ def run(folder: str | os.PathLike[str]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     with start(folder) as fleet:
-        fleet.wait_ready()
-        print(f"serving on {fleet.url}", flush=True)
+        fleet.wait_ready(stopping=stopping)
+        if not stopping.is_set():
+            print(f"serving on {fleet.url}", flush=True)
         stopping.wait()
 
 

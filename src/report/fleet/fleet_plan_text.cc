@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "heddle/base/gap.h"
 #include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
@@ -171,6 +173,7 @@ Json fleet_explanation_json(const Fleet& fleet, const FleetPlan& plan, const Fle
   row["pools"] = pools;
   row["pipelines"] = pipelines;
   row["classes"] = classes;
+  row["value_planned"] = why.planned;
   row["requests_per_s"] = why.requests_per_s;
   row["cost_per_hour"] = why.cost_per_hour;
   row["cost_per_million_requests"] = why.cost_per_million;
@@ -183,9 +186,12 @@ std::string fleet_explanation_text(const Fleet& fleet, const FleetPlan& plan, co
       {{"class"}, {"used", kRight}, {"of", kRight}, {"with one more", kRight}, {"change", kRight}});
   for (size_t c = 0; c < why.classes.size(); ++c) {
     const auto& v = why.classes[c];
+    const bool known = !std::isnan(v.with_one_more);
     table.add_row({fleet.classes[c].name, std::to_string(v.used), std::to_string(v.count),
-                   value_text(plan.objective, v.with_one_more),
-                   fmt::format("{:+.3f} %", plan.value > 0 ? 100 * (v.with_one_more / plan.value - 1) : 0)});
+                   known ? value_text(plan.objective, v.with_one_more) : "-",
+                   known && why.planned > 0
+                       ? fmt::format("{:+.3f} %", 100 * (v.with_one_more / why.planned - 1))
+                       : "-"});
   }
   std::string text = fmt::format("{}\n{}\n{}{:.1f} requests/s in all", pools_text(fleet, plan),
                                  fleet_summary_text(plan), table.to_string(), why.requests_per_s);

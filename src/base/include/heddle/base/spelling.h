@@ -39,4 +39,7 @@ std::vector<std::string> split_list(std::string_view text);
 // Untrusted text for a message: quoted, control characters as \xNN, cut after `limit` bytes.
 std::string quote_text(std::string_view text, size_t limit = 60);
 
+// True for UTF-8 without control characters: what names are that appear in files, scripts and terminals.
+bool is_printable(std::string_view text);
+
 }  // namespace heddle

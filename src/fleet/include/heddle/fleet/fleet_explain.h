@@ -2,6 +2,7 @@
 // more devices.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,15 @@ struct FleetExplanation {
   std::vector<PoolView> pools;
   std::vector<PipelineView> pipelines;
   std::vector<ClassView> classes;  // in the fleet's order
+  double planned = NAN;  // objective value of the planner's own plan of the fleet; NaN: not computed
   double requests_per_s = 0;
   double cost_per_hour = 0, watts = 0;  // of the used devices
   double cost_per_million = 0;          // cost per million requests at the planned rates
 };
 
-// The plan must pass check_fleet_plan(). `planner` runs once more for every class; empty: it does not run.
+// The plan must pass check_fleet_plan(). `planner` runs with the plan's margins once for the fleet, unless it made the
+// plan, and once more for every class; empty: it does not run. What it has no time for, and classes without the price
+// that the objective needs, are NaN.
 Result<FleetExplanation> explain_fleet_plan(const Fleet& fleet, const FleetPlan& plan,
                                             const std::string& planner, const FleetPlanOptions& options);
 

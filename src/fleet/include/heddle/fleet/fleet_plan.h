@@ -70,6 +70,8 @@ struct FleetPlan {
 
 // The plan's margin for the model, the fleet's if it states none.
 double margin_us(const Fleet& fleet, const FleetPlan& plan, size_t model);
+// The fleet with the plan's margins as its own: for planning anew what the plan is compared with.
+Fleet with_margins_of(const Fleet& fleet, const FleetPlan& plan);
 // A model's share of the plan's load.
 double model_load(const Fleet& fleet, const FleetPlan& plan, size_t model);
 // Whole devices used, [class], by the rule at the top of this file.
