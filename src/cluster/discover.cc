@@ -14,6 +14,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core_kinds.h"
+#include "heddle/base/file.h"
 #include "heddle/base/numbers.h"
 #include "heddle/base/own_cores.h"
 #include "machine_rates.h"
@@ -22,14 +24,6 @@
 
 namespace heddle {
 namespace {
-
-// Returns "" if the file does not exist.
-std::string first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
 
 // This process's cgroup under a controller ("": version 2) and all of its parents: "/a/b", "/a", "".
 std::vector<std::string> cgroup_paths(std::string_view controller) {
@@ -88,9 +82,8 @@ double quota_cpus() {
 std::vector<int> usable_cores() {
   std::vector<int> cores = own_cores();
   const auto place = [](int core) {
-    const std::string topology = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", core);
-    return std::tuple(parse_number<int64_t>(first_line(topology + "physical_package_id")).value_or(0),
-                      parse_number<int64_t>(first_line(topology + "core_id")).value_or(core), core);
+    const CorePlace at = core_place(core);
+    return std::tuple(at.package, at.core, core);
   };
   std::vector<std::tuple<int64_t, int64_t, int>> places;
   for (int core : cores) places.push_back(place(core));
@@ -172,7 +165,9 @@ const Machine& this_machine() {
   return machine;
 }
 
-void add_cpu(ClusterBuilder& b, HostId host, const Machine& m, const std::vector<int>& cores) {
+// `kind`: of core_kinds().
+void add_cpu(ClusterBuilder& b, HostId host, const Machine& m, const std::vector<int>& cores,
+             const std::string& kind) {
   const double bandwidth =
       rate_of(cores.size(), m.cores.size(), m.rates.read_bytes_per_s_one, m.rates.read_bytes_per_s_all);
   Device d;
@@ -180,7 +175,7 @@ void add_cpu(ClusterBuilder& b, HostId host, const Machine& m, const std::vector
   std::sort(ascending.begin(), ascending.end());
   d.name = "cpu" + core_ranges(ascending, '+');
   d.kind = DeviceKind::kCpu;
-  d.device_class = fmt::format("cpu{}", cores.size());
+  d.device_class = fmt::format("cpu{}{}{}", cores.size(), kind.empty() ? "" : "-", kind);
   d.host = host;
   d.peak_flops = rate_of(cores.size(), m.cores.size(), m.rates.flops_one, m.rates.flops_all);
   d.memory_bytes_per_s = bandwidth;
@@ -189,7 +184,7 @@ void add_cpu(ClusterBuilder& b, HostId host, const Machine& m, const std::vector
   d.copy_engines = 0;
   d.backend = "openvino";
   d.backend_device = "CPU";
-  d.target = fmt::format("openvino:CPU:{}", cores.size());
+  d.target = fmt::format("openvino:CPU:{}{}{}", cores.size(), kind.empty() ? "" : ":", kind);
   const DeviceId id = b.add_device(std::move(d));
   // Tensors are passed by reference. The costs are waking the consumer, and its reading from memory what is
   // in the producer's cache. The route between two devices has two such links.
@@ -227,7 +222,9 @@ Result<std::shared_ptr<const Cluster>> discover_local(std::span<const std::strin
   const Machine& m = this_machine();
   ClusterBuilder b("local");
   const HostId host = b.add_host({.name = "host", .memory_bytes = m.memory_bytes});
-  for (const auto& cores : core_sets(m.cores)) add_cpu(b, host, m, cores);
+  const auto sets = core_sets(m.cores);
+  const auto kinds = core_kinds(sets, core_place);
+  for (size_t i = 0; i < sets.size(); ++i) add_cpu(b, host, m, sets[i], kinds[i]);
   for (const std::string& name : openvino_devices) add_other(b, host, m, name);
   add_gpus(b, host, gpus, rounded(m.rates.read_bytes_per_s_one / 2));
   return b.build();

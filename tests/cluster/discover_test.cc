@@ -19,8 +19,8 @@ TEST(Discover, CoreSetsHalveDownToSingleCores) {
   std::set<int> singles;
   for (const Device& d : c->devices()) {
     EXPECT_EQ(d.kind, DeviceKind::kCpu);
-    EXPECT_EQ(d.device_class, "cpu" + std::to_string(d.cores.size()));
-    EXPECT_EQ(d.target, "openvino:CPU:" + std::to_string(d.cores.size()));
+    EXPECT_TRUE(d.device_class.starts_with("cpu" + std::to_string(d.cores.size())));
+    EXPECT_TRUE(d.target.starts_with("openvino:CPU:" + std::to_string(d.cores.size())));
     EXPECT_EQ(d.backend, "openvino");
     EXPECT_GT(d.peak_flops, 1e8);
     EXPECT_GT(d.memory_bytes_per_s, 1e7);

@@ -18,5 +18,7 @@ Result<std::string> read_file(const std::string& path, int64_t max_bytes = int64
 Status write_file_atomic(const std::string& path, std::string_view content);
 
 bool file_exists(const std::string& path);
+// Of a short file of the system, such as in /sys, without the newline; empty: it does not exist.
+std::string first_line(const std::string& path);
 
 }  // namespace heddle
