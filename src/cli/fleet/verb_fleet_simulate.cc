@@ -274,6 +274,12 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
   if (o.bound && (o.jitter > 0 || !o.stragglers.empty() || !o.migrate_to.empty()))
     return invalid_input(
         "--bound holds for one plan and exact times: leave out --jitter, --stragglers and --migrate-to");
+  if (o.migrate_to.empty() && (o.migrate_at != "0" || o.load_time != "0"))
+    return invalid_input("--migrate-at and --load-time belong to --migrate-to PLAN");
+  if (!o.window.empty() && o.html.empty())
+    return invalid_input("--window belongs to the page that --html FILE writes");
+  if (o.compressed && o.trace.empty() && o.traffic.kind != "functions")
+    return invalid_input("--compressed belongs to function traces: --traffic functions, or --trace CSV");
   HEDDLE_ASSIGN_OR_RETURN(in.fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(in.deployment, the_deployment(o, in.fleet, invocation));
   in.sweep.rates_per_s = rates_of(o, in);
