@@ -34,6 +34,20 @@ bool has_operator(const OnnxNode& node, const std::string& type) {
   });
 }
 
+// Of a Resize: its scales and sizes are known without running the model.
+bool has_constant_size(const OnnxNode& node, const OnnxGraph& graph) {
+  const auto is_constant = [&graph](std::string_view name) {
+    const auto makes = [name](const OnnxNode& n) {
+      return n.op_type == "Constant" && std::ranges::find(n.outputs, name) != n.outputs.end();
+    };
+    return name.empty() ||
+           std::ranges::find(graph.initializers, name, &OnnxTensor::name) != graph.initializers.end() ||
+           std::ranges::any_of(graph.nodes, makes);
+  };
+  return std::all_of(node.inputs.begin() + std::min<std::ptrdiff_t>(2, std::ssize(node.inputs)),
+                     node.inputs.end(), is_constant);
+}
+
 class Chooser {
  public:
   explicit Chooser(const OnnxGraph& graph) : graph_(graph), chosen_(graph.nodes.size(), false) {}
@@ -115,7 +129,11 @@ Result<ReadModel> read_with_regions(const ReadSource& source, const ImportOption
       chooser->choose_all();
     }
     HEDDLE_RETURN_IF_ERROR(check_standard(content->model.graph, options.values));
-    chooser->choose([&](const OnnxNode& node) { return is_other_resize(node, !options.values.empty()); });
+    const bool given = !options.values.empty();
+    const auto& graph = content->model.graph;
+    chooser->choose([&](const OnnxNode& node) {
+      return is_other_resize(node, given) && (given || has_constant_size(node, graph));
+    });
   }
   if (!chooser || !chooser->any()) {
     auto read = read_openvino(source, options, unconverted);
