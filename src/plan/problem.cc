@@ -216,6 +216,9 @@ Status validate_transfers(const Problem& p) {
 
 Status validate_rules(const Problem& p) {
   if (p.rules == nullptr) return {};
+  if (p.execution.transfers != Transfers::kWithinRuns)
+    return invalid_input(
+        "rules of placement need transfers \"within-runs\": no planner obeys them otherwise");
   const size_t ops = p.graph->num_ops();
   const auto fits = [&](size_t size) { return size == 0 || size == ops; };
   if (!fits(p.rules->colour.size()) || !fits(p.rules->backward.size()))

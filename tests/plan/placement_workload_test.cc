@@ -24,6 +24,19 @@ Result<Problem> read(const std::string& text, const PlacementOptions& options = 
   return placement_workload_from_json(*json, "w", options);
 }
 
+TEST(PlacementWorkload, ItsRulesNeedTransfersWithinRuns) {
+  auto p = read(kChain);
+  ASSERT_TRUE(p.ok()) << p.error().to_string();
+  p->execution.transfers = Transfers::kRoutes;
+  p->execution.unlimited_cpus = false;
+  p->transfers = nullptr;
+  const auto status = validate(*p);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("rules of placement need transfers \"within-runs\""),
+            std::string::npos)
+      << status.error().message();
+}
+
 TEST(PlacementWorkload, BecomesAProblemWithTransfersWithinRuns) {
   const auto p = read(kChain);
   ASSERT_TRUE(p.ok()) << p.error().to_string();

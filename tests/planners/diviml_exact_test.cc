@@ -152,5 +152,21 @@ TEST(Split, BoundsNetworksWithSeveralChannels) {
   }
 }
 
+// A segment of one op may be known to take longer than its share of a segment of several.
+TEST(DivimlExact, ProvesNothingAboutSegmentsThatAreFasterThanTheirOpsAlone) {
+  auto problem = make_problem(make_graph(2, {{0, 1, 1}}), make_mesh(1), {{10}, {10}}, Objective::kLatency);
+  problem.execution = kFree;
+  auto costs = std::make_shared<CostTable>(*problem.costs);
+  for (const size_t op : {0, 1})
+    costs->set_segment({{OpId(op)}, DeviceId(0), {.us = 15, .origin = Origin::kGiven}});
+  problem.costs = costs;
+  for (const char* planner : {"diviml-milp", "diviml-cp", "milp-split", "cp-split"}) {
+    const auto plan = run_planner(*find_planner(planner), problem, {});
+    if (!plan.ok() && plan.error().code() == Code::kUnsupported) continue;
+    ASSERT_TRUE(plan.ok()) << planner << ": " << plan.error().to_string();
+    EXPECT_LE(plan->bound.us, 20 * (1 + 1e-9)) << planner;
+  }
+}
+
 }  // namespace
 }  // namespace heddle

@@ -83,6 +83,18 @@ Result<PlanResult> search(const Problem& problem, double seconds) {
   return run_planner(*find_planner("flow-search"), problem, o);
 }
 
+// Its ports send one flow at a time: of transfers that may pass each other it would prove too much.
+TEST(FlowSearch, RefusesWhatItsModelDoesNotHave) {
+  Random random(6);
+  Problem p = must(flow_workload_from_json(random_flow_json(random, {}))).problem;
+  EXPECT_TRUE(FlowInstance::make(p).ok());
+  p.execution.engine_contention = false;
+  const auto refused = search(p, 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kUnsupported);
+  EXPECT_NE(refused.error().message().find("transfers that pass each other"), std::string::npos);
+}
+
 TEST(FlowSearch, FindsAndProvesTheOptimumOfSmallWorkloads) {
   HEDDLE_NEEDS_CP_SAT;
   Random random(5);

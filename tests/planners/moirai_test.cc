@@ -7,6 +7,7 @@
 #include "heddle/plan/builder.h"
 #include "heddle/planners/planner.h"
 #include "planners_support.h"
+#include "random_small.h"
 
 namespace heddle {
 namespace {
@@ -25,6 +26,28 @@ TEST(Moirai, FindsTheOptimumOfSmallProblems) {
     EXPECT_NEAR(plan.bound.us, best, 1e-4 * best) << i;
     EXPECT_LE(plan.bound.us, best);
   }
+}
+
+// Devices with and without engines, of shared memory, and routes of a plan's own: what the program proves holds for all
+// plans.
+TEST(Moirai, ProvesNoMoreThanTheBestOfAllPlans) {
+  Random random(25);
+  int proven = 0;
+  for (int i = 0; i < 80; ++i) {
+    const Problem problem = random_small_problem(random, Objective::kLatency);
+    int64_t plans = 0;
+    const double best = best_of_all_plans(problem, plans);
+    PlannerOptions options;
+    options.deadline = Deadline::after_seconds(2);
+    const auto planned = run_planner(*find_planner("moirai"), problem, options);
+    if (!planned.ok()) {
+      EXPECT_NE(planned.error().code(), Code::kInternal) << planned.error().to_string();
+      continue;
+    }
+    EXPECT_LE(planned->bound.us, best * (1 + 1e-9)) << i;
+    proven += planned->bound.proof.reason.find("Moirai") != std::string::npos ? 1 : 0;
+  }
+  std::printf("%d bounds by the program\n", proven);
 }
 
 TEST(Moirai, KeepsWithinMemory) {

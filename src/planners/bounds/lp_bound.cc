@@ -76,7 +76,11 @@ class Program {
     double head, tail, us, work;
   };
 
-  bool possible(size_t v, size_t i) const { return std::isfinite(r_.t(v, i)); }
+  bool possible(size_t v, size_t i) const {
+    const size_t at = v * k_ + i;
+    return std::isfinite(r_.t(v, i)) && std::isfinite(r_.earliest_finish[at]) &&
+           std::isfinite(r_.remaining[at]);
+  }
   Var x(size_t v, size_t i) const { return x_[v * k_ + i]; }
 
   void add_placement() {

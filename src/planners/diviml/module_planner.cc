@@ -1,8 +1,8 @@
 #include "module_planner.h"
 
 #include "core/configurations.h"
+#include "core/fastest_routes.h"
 #include "core/portfolio.h"
-#include "heddle/plan/relaxation.h"
 #include "lists/construction.h"
 
 namespace heddle {
@@ -19,7 +19,7 @@ constexpr double kLatencyRounding = 1e-12;
 // - the model has all usable devices;
 // - no route is faster than the cluster's, for any size: it has both the least latency and the most
 //   bandwidth of all paths of links;
-// - no known segment is faster than its ops one by one.
+// - an op takes no longer than in any segment that has it.
 // Contention and memory limits only make plans slower.
 bool bounds_every_plan(const TaskModel& model) {
   const FlatProblem& flat = model.flat();
@@ -28,25 +28,13 @@ bool bounds_every_plan(const TaskModel& model) {
   if (problem.objective != Objective::kLatency || model.num_requests() > 1 ||
       k != problem.usable_devices().size())
     return false;
-  for (const SegmentCost& s : problem.costs->segments()) {
-    double sum = 0;
-    for (const OpId op : s.ops) sum += problem.costs->us(op, s.device);
-    if (s.cost.us < sum * (1 - kLatencyRounding)) return false;
-  }
-  // Only its routes are needed, no blocks.
-  const Relaxation relaxation = relax(problem, Deadline::after_seconds(0));
-  for (size_t u = 0; u < k; ++u) {
-    for (size_t v = 0; v < k; ++v) {
-      const RoutedTransfer& way = flat.way(u, v);
-      const TransferRate& fastest = relaxation.rates[u * k + v];
-      if (way.passage == Passage::kFree) continue;
-      if (way.passage == Passage::kNone) return false;
-      if (way.latency_us > fastest.latency_us * (1 + kLatencyRounding) ||
-          1e6 / way.bytes_per_s > fastest.us_per_byte * (1 + kLatencyRounding))
+  const auto least = problem.costs->bound_times();
+  for (uint32_t v = 0; v < flat.num_ops(); ++v)
+    for (uint32_t i = 0; i < k; ++i)
+      if (flat.us(v, i) >
+          least[v * problem.cluster->num_devices() + flat.device(i).index()] * (1 + kLatencyRounding))
         return false;
-    }
-  }
-  return true;
+  return has_fastest_routes(flat);
 }
 
 }  // namespace

@@ -106,6 +106,8 @@ Result<ModuleAnswer> solve_module(const ModuleProblem& module, const ModuleAnswe
     const double value = module_value(module, found);
     if (value < answer.value_us) answer.value_us = value, answer.batches = std::move(found);
   }
+  // The start satisfies the program: a solver that calls it infeasible has lost its way, and so its bound.
+  if (solution.status == SolveStatus::kInfeasible) return answer;
   const double bound_us = program.bound_us(solution.bound);
   if (bound_us > answer.bound_us) answer.bound_us = bound_us, answer.claimed_by = solution.solver;
   answer.bound_us = std::min(answer.bound_us, answer.value_us);

@@ -42,7 +42,7 @@ class Chain {
       : model_(model), modules_(modules), solver_(solver), limits_(limits), k_(model.num_devices()) {}
 
   Result<SplitResult> run() {
-    prepare();
+    if (!prepare()) return SplitResult{};
     while (true) {
       auto path = best_path(/*by_bound=*/true);
       if (path.empty()) return SplitResult{};
@@ -91,7 +91,8 @@ class Chain {
     return m;
   }
 
-  void prepare() {
+  // False: the time was over before all was known that a path needs.
+  bool prepare() {
     SolveOptions starts = limits_;
     starts.deadline = limits_.deadline.sooner(kStartsShare * limits_.deadline.seconds_left());
     for (size_t t = 0; t < modules_.tasks.size(); ++t) {
@@ -99,6 +100,7 @@ class Chain {
       cells_.emplace_back();
       for (size_t u = 0; u < ins; ++u) {
         for (size_t v = 0; v < outs; ++v) {
+          if (limits_.deadline.should_stop()) return false;
           const ModuleProblem m = problem(t, u, v);
           const auto [it, fresh] = known_.try_emplace(key_of(m));
           Known& known = it->second;
@@ -111,6 +113,7 @@ class Chain {
         }
       }
     }
+    return true;
   }
 
   // The cells of a best path through the devices, empty when there is none. Ties: smaller devices.

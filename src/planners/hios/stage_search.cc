@@ -92,7 +92,8 @@ namespace {
 // The problem as its bound must see it: with segments known to be faster than their ops, and with any route
 // that a plan may bring along.
 StageNet net_of(const Problem& problem) {
-  const Relaxation relaxation = relax(problem);
+  // Only its devices and routes are needed, no blocks.
+  const Relaxation relaxation = relax(problem, Deadline::after_seconds(0));
   const size_t n = problem.graph->num_ops(), k = relaxation.devices.size();
   const auto least = problem.costs->bound_times();
   const auto work = problem.costs->bound_work(problem.execution.stage_width);

@@ -162,7 +162,7 @@ class BlockProgram {
     for (size_t i = 0; i < b.lengths.size(); ++i) {
       b.lengths[i].bound = heaviest_path(b.part, least_heads(b.part, fixed(b, i)), remaining);
       // One op after another: there is one schedule only.
-      if (b.part.num_ops() <= 2) search(b, i);
+      if (b.part.num_ops() <= 2 && !options_.deadline.should_stop()) search(b, i);
     }
   }
 

@@ -9,6 +9,7 @@
 // memory; ignores links that several pairs of devices share.
 #include <algorithm>
 
+#include "core/fastest_routes.h"
 #include "core/portfolio.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/solve/solution.h"
@@ -162,7 +163,8 @@ class Moirai {
     run.detail = (for_all ? "program over " + std::to_string(flat.num_ops()) + " units: " : "program: ") +
                  std::string(solve_status_name(answer.status));
     run.stop = options.deadline.should_stop() ? StopReason::kTimeLimit : StopReason::kFinished;
-    if (may_bound && problem.costs->segments().empty()) run.bound_us = answer.bound_us;
+    if (may_bound && problem.costs->segments().empty() && has_fastest_routes(flat))
+      run.bound_us = answer.bound_us;
     if (answer.plan) {
       const auto decisions = to_assignment(flat, *answer.plan);
       candidates.offer(for_all ? for_all(decisions) : decisions, "moirai");

@@ -74,6 +74,7 @@ class MoiraiMilp {
   void add_flow_rows(const FlowVars& q);
   void add_non_overlap(const GraphOrder& graph);
   void add_congestion(const GraphOrder& graph);
+  std::vector<Var> routed(const FlowVars& q) const;
 
   const FlatProblem& flat_;
   const MoiraiStart& begin_;
@@ -220,6 +221,20 @@ void MoiraiMilp::add_non_overlap(const GraphOrder& graph) {
   }
 }
 
+// Their sum is 1 if the flow takes a route, and with it engines: devices that share their memory need none.
+std::vector<Var> MoiraiMilp::routed(const FlowVars& q) const {
+  std::vector<Var> channels;
+  bool all = true;
+  for (size_t a = 0; a < k_; ++a)
+    for (size_t b = 0; b < k_; ++b) {
+      if (a == b) continue;
+      const bool has_route = flat_.way(a, b).passage != Passage::kFree;
+      all = all && has_route;
+      if (has_route) channels.push_back(q.channel[a * k_ + b]);
+    }
+  return all ? std::vector<Var>{q.crosses} : channels;
+}
+
 // (8).
 void MoiraiMilp::add_congestion(const GraphOrder& graph) {
   std::vector<size_t> ports;
@@ -232,13 +247,17 @@ void MoiraiMilp::add_congestion(const GraphOrder& graph) {
       if (graph.orders(q.ends, r.ends)) continue;
       const Var second = model_.add_binary();  // delta: 1 when r comes after q
       model_.set_start(second, q.sent_us <= r.sent_us ? 1 : 0);
+      auto taken = routed(q);
+      for (const Var channel : routed(r)) taken.push_back(channel);
       for (const size_t k : ports) {
         for (const bool egress : {true, false}) {
           const double near = egress ? big_ : -big_;  // of x at the flows' sources
-          const std::vector<Term> where{{q.crosses, -big_},         {r.crosses, -big_},
-                                        {x(q.ends.from, k), -near}, {x(r.ends.from, k), -near},
-                                        {x(q.ends.to, k), near},    {x(r.ends.to, k), near}};
-          // S_q >= C_r - M delta - M (2 - z_q - z_r) + M (x_ak + x_ck - x_bk - x_dk - 2)
+          std::vector<Term> where{{x(q.ends.from, k), -near},
+                                  {x(r.ends.from, k), -near},
+                                  {x(q.ends.to, k), near},
+                                  {x(r.ends.to, k), near}};
+          for (const Var channel : taken) where.push_back({channel, -big_});
+          // S_q >= C_r - M delta - M (2 - z_q - z_r) + M (x_ak + x_ck - x_bk - x_dk - 2), with routed() for z
           auto first = where, then = where;
           first.insert(first.end(), {{q.start, 1}, {r.end, -1}, {second, big_}});
           then.insert(then.end(), {{r.start, 1}, {q.end, -1}, {second, -big_}});
