@@ -108,7 +108,7 @@ TEST(Html, IsSelfContained) {
   EXPECT_THAT(html, Not(HasSubstr("http"))) << "nothing is fetched";
 }
 
-TEST(RunFile, ReadsBackWhatItWrote) {
+RunFile run_of_diamond() {
   const auto p = planned_diamond();
   RunFile file;
   file.plan.problem = p.problem;
@@ -117,6 +117,11 @@ TEST(RunFile, ReadsBackWhatItWrote) {
   file.plan.bound = p.bound;
   file.plan.planner = "by hand";
   file.run = slower_by_ten_percent(p);
+  return file;
+}
+
+TEST(RunFile, ReadsBackWhatItWrote) {
+  const RunFile file = run_of_diamond();
   const auto json = run_to_json(file);
   EXPECT_TRUE(is_run_json(json));
   const auto back = run_from_json(JsonCursor(json));
@@ -126,12 +131,7 @@ TEST(RunFile, ReadsBackWhatItWrote) {
 
 // As where an output is no number: the file of a wrong run is the one that is needed.
 TEST(RunFile, HoldsAnErrorWithoutLimit) {
-  const auto p = planned_diamond();
-  RunFile file;
-  file.plan.problem = p.problem;
-  file.plan.plan = p.plan;
-  file.plan.predicted = p.timeline;
-  file.run = slower_by_ten_percent(p);
+  RunFile file = run_of_diamond();
   file.run.max_abs_error = file.run.max_rel_error = INFINITY;
   const auto back = run_from_json(JsonCursor(parse_json(run_to_json(file).dump()).value()));
   ASSERT_TRUE(back.ok()) << back.error().to_string();
@@ -139,12 +139,7 @@ TEST(RunFile, HoldsAnErrorWithoutLimit) {
 }
 
 TEST(RunFile, RefusesAnotherNumberOfSteps) {
-  const auto p = planned_diamond();
-  RunFile file;
-  file.plan.problem = p.problem;
-  file.plan.plan = p.plan;
-  file.plan.predicted = p.timeline;
-  file.run = slower_by_ten_percent(p);
+  RunFile file = run_of_diamond();
   file.run.steps.pop_back();
   const auto json = run_to_json(file);
   const auto back = run_from_json(JsonCursor(json));
