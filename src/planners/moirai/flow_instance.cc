@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "core/not_modelled.h"
 #include "heddle/base/decimals.h"
 #include "heddle/base/spelling.h"
 
@@ -37,40 +37,28 @@ class Ticks {
   bool is_exact_ = true;
 };
 
-Error not_modelled(const std::string& what) {
-  return unsupported("the flow search knows no " + what + "; use another planner");
-}
+constexpr std::string_view kPlanner = "the flow search";
 
 // What the flow search computes with, and would be wrong about otherwise.
-Status check_model(const Problem& problem) {
-  const Graph& graph = *problem.graph;
-  if (!problem.execution.engine_contention) return not_modelled("transfers that pass each other");
-  std::set<int> pools;
-  for (const DeviceId d : problem.usable_devices()) {
+Status check_model(const Problem& problem, std::span<const DeviceId> devices) {
+  if (!problem.execution.engine_contention) return not_modelled(kPlanner, "transfers that pass each other");
+  for (const DeviceId d : devices) {
     const Device& device = problem.cluster->device(d);
     if (device.copy_engines != 2)
-      return not_modelled("device with " + counted(static_cast<size_t>(device.copy_engines), "copy engine") +
-                          ", such as '" + device.name + "'");
-    const int pool = problem.cluster->memory_pool(d);
-    if (problem.cluster->memory_pool_bytes(pool) > 0 && !pools.insert(pool).second)
-      return not_modelled("devices that share their memory, such as '" + device.name + "'");
+      return not_modelled(kPlanner, "device with " +
+                                        counted(static_cast<size_t>(device.copy_engines), "copy engine") +
+                                        ", such as '" + device.name + "'");
   }
-  std::vector<size_t> readers(graph.num_params(), 0);
-  for (const Op& op : graph.ops())
-    for (const ParamId p : op.params)
-      if (++readers[p.index()] > 1) return not_modelled("parameters that several ops share");
-  for (const SegmentCost& s : problem.costs->segments())
-    if (s.ops.size() > 1) return not_modelled("known times of segments of several ops");
-  return {};
+  return check_modelled(problem, devices, kPlanner);
 }
 
 }  // namespace
 
 Result<FlowInstance> FlowInstance::make(const Problem& problem) {
   const Graph& graph = *problem.graph;
-  HEDDLE_RETURN_IF_ERROR(check_model(problem));
   FlowInstance instance;
   instance.devices = problem.usable_devices();
+  HEDDLE_RETURN_IF_ERROR(check_model(problem, instance.devices));
   const size_t k = instance.devices.size();
   std::vector<double> op_us, flow_us;
   double sum = 0;

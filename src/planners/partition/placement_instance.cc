@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
+#include "core/not_modelled.h"
 #include "heddle/plan/checker.h"
 
 namespace heddle {
@@ -27,32 +27,18 @@ bool are_alike(const Problem& problem, DeviceId a, DeviceId b) {
   return true;
 }
 
-Error not_modelled(const std::string& what) {
-  return unsupported("placement-search knows no " + what + "; use another planner");
-}
+constexpr std::string_view kPlanner = "placement-search";
 
 // What its methods compute with, and would be wrong about otherwise.
-Status check_model(const Problem& problem) {
+Status check_model(const Problem& problem, std::span<const DeviceId> accelerators) {
   const Graph& graph = *problem.graph;
-  std::vector<size_t> readers(graph.num_params(), 0);
   for (const Op& op : graph.ops()) {
     size_t read = 0;
     for (const TensorId t : op.outputs) read += graph.tensor(t).consumers.empty() ? 0 : 1;
-    if (read > 1) return not_modelled("op with several outputs that others read, such as '" + op.name + "'");
-    for (const ParamId p : op.params)
-      if (++readers[p.index()] > 1) return not_modelled("parameters that several ops share");
+    if (read > 1)
+      return not_modelled(kPlanner, "op with several outputs that others read, such as '" + op.name + "'");
   }
-  std::set<int> pools;
-  for (const DeviceId d : problem.usable_devices()) {
-    const int pool = problem.cluster->memory_pool(d);
-    if (problem.moves_tensors(d) && problem.cluster->memory_pool_bytes(pool) > 0 &&
-        !pools.insert(pool).second)
-      return not_modelled("devices that share their memory, such as '" + problem.cluster->device(d).name +
-                          "'");
-  }
-  for (const SegmentCost& s : problem.costs->segments())
-    if (s.ops.size() > 1) return not_modelled("known times of segments of several ops");
-  return {};
+  return check_modelled(problem, accelerators, kPlanner);
 }
 
 }  // namespace
@@ -72,7 +58,7 @@ Result<PlacementInstance> PlacementInstance::make(const Problem& problem) {
     return unsupported(
         "placement-search needs CPUs without a limit and a most number of segments per accelerator "
         "for the objective latency");
-  HEDDLE_RETURN_IF_ERROR(check_model(problem));
+  HEDDLE_RETURN_IF_ERROR(check_model(problem, accelerators));
   PlacementGraph& w = instance.workload_;
   const Graph& graph = *problem.graph;
   w.name = graph.name();
