@@ -37,15 +37,15 @@ struct ImportInputs {
   const MappedFile& file;                            // of `path`
   uint64_t file_hash = 0;                            // of the model, as Model::file_hash()
   const std::map<std::string, std::string>& others;  // as of import_digest()
+  const std::vector<std::string>& files;             // paths of all, the model's first
+  const std::string& state;                          // files_state() of these before they were read
   bool recorded = true;                              // false: always tried, never noted
-  std::vector<std::string> paths() const;            // of all files, the model's first
 };
 
 // The record's entry for one import. It has a key, which is cheap and may be the same for different models, and
 // import_digest(), which is computed only if it is needed. `inputs` outlives it. Not thread-safe.
 class ImportRecord {
  public:
-  // Notes the state of the files. They must not be read for the import before.
   ImportRecord(const ImportInputs& inputs, const ImportOptions& options);
   ImportRecord(const ImportRecord&) = delete;
   ImportRecord& operator=(const ImportRecord&) = delete;
@@ -60,7 +60,7 @@ class ImportRecord {
  private:
   void compute(const std::stop_token& stop = {});
   const ImportInputs inputs_;
-  const std::string recipe_, state_;
+  const std::string recipe_;
   const uint64_t key_;
   std::string digest_;  // empty: not computed, or not possible
   std::jthread thread_;

@@ -104,16 +104,9 @@ std::string files_state(std::span<const std::string> paths) {
 
 namespace internal {
 
-std::vector<std::string> ImportInputs::paths() const {
-  std::vector<std::string> all = {path};
-  for (const auto& [name, other] : others) all.push_back(other);
-  return all;
-}
-
 ImportRecord::ImportRecord(const ImportInputs& inputs, const ImportOptions& options)
     : inputs_(inputs),
       recipe_(import_recipe(kind_of(inputs.path), options)),
-      state_(files_state(inputs.paths())),
       key_(Hasher().text(recipe_).number(inputs.file_hash).value()) {}
 
 bool ImportRecord::has() {
@@ -136,7 +129,7 @@ void ImportRecord::start() {
 void ImportRecord::note() {
   if (thread_.joinable()) thread_.join();
   // Files that changed since the trial may not be those that were tried.
-  if (digest_.empty() || !inputs_.file.is_still(inputs_.path) || files_state(inputs_.paths()) != state_)
+  if (digest_.empty() || !inputs_.file.is_still(inputs_.path) || files_state(inputs_.files) != inputs_.state)
     return;
   note_import(key_, digest_);
 }

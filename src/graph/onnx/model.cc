@@ -257,7 +257,8 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(
   auto impl = std::make_shared<Impl>();
   // OpenVINO's importer is native code over untrusted data: run it in a child process first.
   const bool recorded = examined.all_files && (!skeleton || file.bytes().size() <= kMostMappedBytesRecorded);
-  internal::ImportRecord record({path, file, examined.hash, examined.others, recorded}, options);
+  internal::ImportRecord record(
+      {path, file, examined.hash, examined.others, examined.files, examined.state, recorded}, options);
   const auto read = [&] {
     return internal::read_with_regions({source, onnx, hollow}, options,
                                        examined.onnx ? &*examined.onnx : nullptr, is_alone(examined));
@@ -267,7 +268,6 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(
     internal::ProbeLimits limits;
     limits.memory_bytes = probe_memory(examined.bytes);
     const Stopwatch watch;
-    record.start();
     HEDDLE_RETURN_IF_ERROR(internal::probe(
         [&] {
           auto converted = read();
@@ -276,7 +276,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(
           if (options.split_bytes > 0) internal::split_weights(*converted->model, options.split_bytes);
           (void)internal::make_graph(converted->model, path, onnx, tried);
         },
-        limits));
+        limits, [&record] { record.start(); }));
     trial = "after a trial in a child process of " + format_us(1e6 * watch.seconds());
   }
   const Stopwatch watch;

@@ -115,8 +115,10 @@ inline constexpr bool kProbes = true;
 // its result; otherwise the error names the cause (signal, time, memory). The child has only the calling
 // thread: `work` must not wait for other threads. If the child makes no progress, because another thread held
 // a lock at the fork, the probe is repeated. If that fails too, the result is unknown and counts as success, as
-// it does without kProbes.
-Status probe(const std::function<void()>& work, const ProbeLimits& limits);
+// it does without kProbes. `meanwhile` is called here once the child runs; a thread that it starts holds no lock at the
+// fork.
+Status probe(const std::function<void()>& work, const ProbeLimits& limits,
+             const std::function<void()>& meanwhile = {});
 
 }  // namespace internal
 }  // namespace heddle

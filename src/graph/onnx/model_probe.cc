@@ -158,13 +158,18 @@ std::optional<Status> watch(pid_t pid, const ProbeLimits& limits) {
 
 }  // namespace
 
-Status probe(const std::function<void()>& work, const ProbeLimits& limits) {
-  if (!kProbes) return {};
+Status probe(const std::function<void()>& work, const ProbeLimits& limits,
+             const std::function<void()>& meanwhile) {
+  if (!kProbes) {
+    if (meanwhile) meanwhile();
+    return {};
+  }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const pid_t pid = ::fork();
     if (pid < 0)
       return io_error(std::string("cannot start a process to try the model in: ") + std::strerror(errno));
     if (pid == 0) run_child(work, limits.cpu_s);
+    if (attempt == 0 && meanwhile) meanwhile();
     if (auto result = watch(pid, limits)) return std::move(*result);
   }
   return {};
