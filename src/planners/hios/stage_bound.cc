@@ -167,8 +167,8 @@ class Prover {
           changed = true;
         }
       }
-      if (deadline_.should_stop()) return false;
       for (const auto& members : head_.members) {
+        if (deadline_.should_stop()) return false;
         if (members.size() > 1 && !fits_one_device(members, {}, most)) return true;
       }
       changed |= separate(most);
@@ -215,6 +215,7 @@ class Prover {
   bool separate(double most) {
     bool changed = false;
     for (uint32_t v = 0; v < down_.n; ++v) {
+      if (deadline_.should_stop()) break;
       for (const StageArc& arc : down_.before[v]) {
         if (together(arc.op, v) || head_.apart[arc.edge]) continue;
         if (fits_one_device(head_.members[head_.cluster[arc.op]], head_.members[head_.cluster[v]], most))

@@ -18,6 +18,8 @@
 namespace heddle {
 namespace {
 
+constexpr double kMostNumbers = 1e8;  // of 16 bytes at most
+
 // All ideals by size, as bitsets in one array, with the lattice's edges.
 class Ideals {
  public:
@@ -35,12 +37,12 @@ class Ideals {
         std::copy_n(&bits_[at(ideal) * words_], words_, &bits_[at(size_) * words_]);
         bits_[at(size_) * words_ + u / 64] |= uint64_t{1} << (u % 64);
         const auto [entry, fresh] = index_.insert(size_);
-        if (fresh) ++size_;
+        if (fresh && ++size_ > limit) return;
         child_.push_back(*entry);
         added_.push_back(static_cast<int32_t>(u));
       }
       first_child_.push_back(static_cast<int64_t>(child_.size()));
-      if (size_ > limit || (ideal % 256 == 0 && deadline.should_stop())) return;
+      if (ideal % 16 == 0 && deadline.should_stop()) return;
     }
     complete_ = true;
   }
@@ -249,6 +251,10 @@ class IdealPlanner {
 IdealResult ideal_load(const PlacementUnits& units, double above, int64_t max_ideals,
                        const Deadline& deadline) {
   IdealResult result;
+  // Each ideal has a value for each number of devices that are used, and a bit for each unit.
+  const double per_ideal =
+      (units.accelerators + 1.0) * (units.cpus + 1.0) + static_cast<double>(units.size()) / 64;
+  max_ideals = std::min(max_ideals, static_cast<int64_t>(kMostNumbers / per_ideal));
   const Ideals ideals(units, max_ideals, deadline);
   if (!ideals.complete()) return result;
   IdealPlanner planner(units, ideals, above, deadline);

@@ -32,6 +32,17 @@
 namespace heddle {
 namespace {
 
+// Larger models are not built: they take gigabytes, and a solver would not begin before its time is over.
+constexpr double kMostLiterals = 4e6, kMostMemoryTerms = 1e9;
+
+// `items`: what is decided for each of `places`, or has a constraint there.
+bool is_small_enough(const PlacementUnits& units, double places, double items) {
+  items += static_cast<double>(units.size());
+  for (const auto& net : units.nets) items += static_cast<double>(net.pins.size());
+  return items * places <= kMostLiterals &&
+         static_cast<double>(units.size()) * places * places <= kMostMemoryTerms;
+}
+
 // What both models have: a device for each unit, and who pays for the nets. Times are rounded down to steps.
 class SplitModel {
  public:
@@ -262,11 +273,16 @@ class LatencyModel : public SplitModel {
 
 Status solve_load_model(const PlacementUnits& units, const std::vector<int32_t>& hint, double hint_value,
                         const SolveOptions& options, const SplitCallbacks& callbacks) {
+  if (!is_small_enough(units, units.devices(), 0)) return {};
   return solve_split_model(MaxLoadModel(units, hint, hint_value), options, callbacks);
 }
 
 Status solve_latency_model(const LatencyProblem& problem, const std::vector<int32_t>& hint, double hint_value,
                            double bound, const SolveOptions& options, const SplitCallbacks& callbacks) {
+  const auto& workload = problem.workload;
+  if (!is_small_enough(problem.units, problem.cpu() + 1.0,
+                       static_cast<double>(workload.nodes.size() + workload.edges.size())))
+    return {};
   return solve_split_model(LatencyModel(problem, hint, hint_value, bound), options, callbacks);
 }
 

@@ -16,7 +16,8 @@ struct SplitCallbacks {
 
 // Solves from `hint` until options.deadline; calls back from the solver's threads, one call at a time. The
 // proven bound stays one although the solver sees integers: all times and sizes are rounded down. Splits are
-// to be checked by the caller: rounding may let memory be exceeded by less than a byte a unit.
+// to be checked by the caller: rounding may let memory be exceeded by less than a byte a unit. A model that would have
+// millions of literals is left out: no call, and no error.
 Status solve_load_model(const PlacementUnits& units, const std::vector<int32_t>& hint, double hint_value,
                         const SolveOptions& options, const SplitCallbacks& callbacks);
 

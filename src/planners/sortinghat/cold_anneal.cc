@@ -12,6 +12,7 @@ constexpr double kMeanWeight = 0.02;
 constexpr size_t kLongestWindow = 48;
 // Last temperature over the first one.
 constexpr double kColdOfHot = 1e-3;
+constexpr uint64_t kOpsPerLook = 1 << 15;
 constexpr size_t kFarthestShift = 24;
 
 }  // namespace
@@ -186,8 +187,10 @@ ColdDecisions ColdAnneal::round(const ColdDecisions& from, size_t moves, double 
                                 const Deadline& deadline) {
   now_ = best_ = from;
   now_cost_ = best_cost_ = cost(now_);
-  anneal(*this, {.hot = heat, .cold = heat * kColdOfHot, .moves = moves, .moves_per_look = 32}, deadline,
-         random_);
+  // A move times the whole plan.
+  const uint64_t per_look = std::clamp<uint64_t>(kOpsPerLook / std::max<size_t>(1, from.order.size()), 1, 32);
+  anneal(*this, {.hot = heat, .cold = heat * kColdOfHot, .moves = moves, .moves_per_look = per_look},
+         deadline, random_);
   return best_;
 }
 

@@ -44,15 +44,16 @@ class Loop {
   Result<LoopResult> run() {
     for (int s = 0; s < submodels_.count; ++s) {
       if (options_.deadline.cancelled()) return std::move(result_);
+      report(s);
       const SlotProblem problem = slot_problem(t_, submodels_, s, state_, loop_.slots);
       const Deadline mine = share(submodels_.count - s);
       auto slots = search_slots(problem, options_.seed + static_cast<uint64_t>(s), loop_.rounds, mine);
       result_.cut_short = result_.cut_short || mine.should_stop();
       if (!slots) return std::move(result_);
-      if (loop_.solver != SlotSolver::kNone) HEDDLE_RETURN_IF_ERROR(solve(problem, mine, *slots));
+      if (loop_.solver != SlotSolver::kNone) HEDDLE_RETURN_IF_ERROR(solve(problem, s, mine, *slots));
       inherit(problem, *slots, s);
-      report_progress(options_, "planner " + name_, s + 1, submodels_.count);
     }
+    report(submodels_.count);
     result_.placed = true;
     result_.counters["submodels"] = submodels_.count;
     return std::move(result_);
@@ -75,7 +76,9 @@ class Loop {
     return options_.deadline.sooner(std::min(kSubmodelSeconds, left / submodels_left));
   }
 
-  Status solve(const SlotProblem& problem, const Deadline& deadline, Slots& slots) {
+  void report(int done) const { report_progress(options_, "planner " + name_, done, submodels_.count); }
+
+  Status solve(const SlotProblem& problem, int s, const Deadline& deadline, Slots& slots) {
     SlotTimer timer(problem);
     const SlotCost before = slot_cost(timer, slots);
     if (deadline.seconds_left() < kLeastSeconds) return late();
@@ -89,6 +92,7 @@ class Loop {
     o.deadline = deadline;
     o.seed = options_.seed;
     o.threads = options_.threads;
+    o.on_progress = [this, s](const SolveProgress&) { report(s); };
     if (deadline.seconds_left() == kImpossible) o.work = kSubmodelWork;
     HEDDLE_ASSIGN_OR_RETURN(const Solution solution, loop_.solver == SlotSolver::kCpSat
                                                          ? heddle::solve(model.cp(), o)
