@@ -60,7 +60,8 @@ Result<int> run_simulations(const SimulateFlags& flags, const Invocation& invoca
                   counted(static_cast<size_t>(run.seeds), "seed"), run.seconds, run.simulated_s, run.requests,
                   run.faults, run.plan_changes);
   if (!run.failed) {
-    text += "\nall seeds hold\n";
+    text += run.seeds < *flags.seeds ? fmt::format("\nstopped: these of {} seeds hold\n", *flags.seeds)
+                                     : "\nall seeds hold\n";
   } else {
     const auto replay = fmt::format("heddle doctor --simulate 1 --first-seed {} --verbose", run.failed->seed);
     json["failed"] = {{"seed", run.failed->seed}, {"why", run.failed->why}, {"replay", replay}};

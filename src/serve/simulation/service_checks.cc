@@ -196,7 +196,7 @@ void RequestChecks::answered(uint64_t request, bool ok, uint64_t digest) {
   auto& r = requests_[request];
   auto& simulation = Simulation::current();
   if (r.answered) simulation.fail("request " + std::to_string(request) + " is answered twice");
-  if (ok && digest != 0 && digest != r.digest)
+  if (ok && (have_digests || digest != 0) && digest != r.digest)
     simulation.fail("request " + std::to_string(request) + " gets another one's answer");
   check_time(request);
   r.answered = true;
@@ -250,6 +250,7 @@ double RequestChecks::attainment(int64_t since_ns) const {
     ++all;
     good += r.in_time;
   }
+  for (const int64_t at : refused_) all += at >= since_ns;
   return all == 0 ? 1 : static_cast<double>(good) / static_cast<double>(all);
 }
 

@@ -106,6 +106,8 @@ class RequestChecks {
   uint64_t sent(Process server, uint64_t digest, int64_t deadline);
   // `digest` of the answer; 0: the answer is an error, or has none.
   void answered(uint64_t request, bool ok, uint64_t digest);
+  // A client finds no server to send a request to.
+  void refused() { refused_.push_back(Simulation::current().now()); }
   // The answers of a server that has crashed reach nobody.
   void crashed(Process server);
   // A request without an answer at this time after its deadline: none. In the end: at all.
@@ -113,12 +115,15 @@ class RequestChecks {
 
   // A server that nothing has disturbed since it has a request answers it by so long after its deadline.
   int64_t longest_ns = INT64_MAX;
+  // Every answer has its request's digest. Devices timed in the server give none.
+  bool have_digests = false;
 
   uint64_t requests(Process server) const;
   uint64_t answers(Process server) const;  // that are no error
   uint64_t sent() const { return requests_.size(); }
   uint64_t in_time() const { return in_time_; }
-  // The part of the requests since then that were answered by their deadlines; 1: there were none.
+  // The part of the requests since then that were answered by their deadlines, those that found no server among
+  // them; 1: there were none.
   double attainment(int64_t since_ns) const;
 
  private:
@@ -134,6 +139,7 @@ class RequestChecks {
   std::vector<Request> requests_;
   std::set<Process> crashed_;
   std::set<uint64_t> open_;
+  std::vector<int64_t> refused_;  // when
   uint64_t in_time_ = 0;
 };
 

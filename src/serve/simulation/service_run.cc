@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kWarmUp = 1500 * kMs;    // before the first fault
 constexpr int64_t kMeasured = 3000 * kMs;  // after the recovery
 constexpr double kMeasuredLoad = .85;      // of the plan's rate: no device may be missing then
+constexpr size_t kMostStreamBytes = 1 << 20;
 constexpr int64_t kAnswerGrace = 3000 * kMs;
 
 }  // namespace
@@ -52,6 +53,7 @@ void ServiceRun::set_up() {
   simulation_.note(what_.fleet.name + (what_.with_workers ? ", workers" : ", timed here") +
                    (kind_.steady ? ", one plan" : ""));
   slots_.resize(what_.with_workers ? 1 + kind_.standbys : 1);
+  requests_.have_digests = what_.with_workers;
   if (what_.with_workers) set_up_store();
   for (size_t s = 0; s < slots_.size(); ++s) start_server(s);
   if (what_.with_workers) {
@@ -137,7 +139,10 @@ void ServiceRun::send_all(const FleetModel& model) {
     const double gap_ns = 1e9 / (what_.plan.models[m].rate_per_s * load_);
     sleep_ns(static_cast<int64_t>(gap_ns * random_.uniform(.5, 1.5)));
     choose_server();
-    if (!server_->ready || simulation_.frozen(server_->process)) continue;
+    if (!server_->ready || simulation_.frozen(server_->process)) {
+      requests_.refused();
+      continue;
+    }
     simulation_.start(server_->process,
                       [this, server = server_, name = model.name, slo] { send(server, name, slo); });
   }
@@ -203,6 +208,8 @@ void ServiceRun::check_end(int64_t recovered) {
     if (change->server == server_ && change->asked && !change->answered)
       simulation_.fail("a change of plan has no answer");
   if (server.pool) check_workers();
+  if (network_.most_bytes() > kMostStreamBytes)
+    simulation_.fail(std::to_string(network_.most_bytes()) + " bytes were on their way in one stream");
   // Of those that have crashed, the threads are there until the end of the run.
   size_t threads = simulation_.threads(simulation_.process());
   for (const auto& s : slots_) threads += simulation_.threads(s->process);

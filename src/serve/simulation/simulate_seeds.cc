@@ -52,9 +52,15 @@ Result<SimulatedSeeds> simulate_seeds(int64_t first, int64_t seeds, const Contro
   const Stopwatch watch;
   SimulatedSeeds sums;
   while (sums.seeds < seeds && !sums.failed) {
-    if (control.cancel.cancelled()) return cancelled_error("stopped");
+    const SimulatedSeeds before = sums;
     const int64_t count = std::min(kSeedsOfAProcess, seeds - sums.seeds);
     sums.failed = failed_seed(static_cast<uint64_t>(first + sums.seeds), count, sums);
+    // A terminal interrupts the child, too, which then fails.
+    if (control.cancel.cancelled()) {
+      if (before.seeds == 0) return cancelled_error("stopped");
+      sums = before;
+      break;
+    }
     sums.seeds = sums.failed ? static_cast<int64_t>(sums.failed->seed) - first + 1 : sums.seeds + count;
     control.report("simulating seeds", static_cast<double>(sums.seeds), static_cast<double>(seeds));
   }
