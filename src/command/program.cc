@@ -43,6 +43,15 @@ void install_signal_handlers(const CancelToken& token) {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+// While it lives, the signals raise `token`, which outlives it. Afterwards libraries end, and the token is gone.
+class SignalsRaise {
+ public:
+  explicit SignalsRaise(const CancelToken& token) { install_signal_handlers(token); }
+  ~SignalsRaise() { g_cancel = nullptr; }
+  SignalsRaise(const SignalsRaise&) = delete;
+  SignalsRaise& operator=(const SignalsRaise&) = delete;
+};
+
 // Of several ranks only the first prints.
 bool is_silent() { return rank_environment().rank > 0; }
 
@@ -199,7 +208,7 @@ int run(const VerbProgram& program, int argc, char** argv) {
   set_color(common.color, invocation.json);
   if (invocation.quiet && invocation.verbose)
     return fail(invalid_input("--quiet and --verbose exclude each other"), invocation.json);
-  install_signal_handlers(invocation.cancel);
+  const SignalsRaise signals(invocation.cancel);
   TerminalProgress progress;
   if (!invocation.quiet && !is_silent()) invocation.progress = &progress;
   for (auto& [sub, fn] : commands) {

@@ -1,14 +1,20 @@
 // The HTTP server on its own: what it takes, what it refuses before a body is read, and who may answer when.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "echo_server.h"
 #include "heddle/base/log.h"
 #include "heddle/serve/http_server.h"
+#include "heddle/serve/load.h"
+#include "heddle/serve/server_target.h"
 #include "serve_support.h"
 
 namespace heddle {
@@ -58,6 +64,81 @@ TEST(HttpHead, IsReadStrictly) {
       EXPECT_FALSE(refused.error().message().empty());
     }
   }
+}
+
+TEST(HttpHead, OfAnAnswerSaysWhereItsBodyEnds) {
+  EXPECT_EQ(read_http_answer_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n")->content_length, 3U);
+  const auto open = read_http_answer_head("HTTP/1.1 200 OK\r\n\r\n").value();
+  EXPECT_FALSE(open.content_length || open.chunked || open.keep_alive);
+  EXPECT_TRUE(read_http_answer_head("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")->chunked);
+  EXPECT_EQ(read_http_answer_head("HTTP/1.1 204 No\r\n\r\n")->content_length, 0U);
+
+  EXPECT_EQ(read_chunks("3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n"), "abc0123456789");
+  EXPECT_EQ(read_chunks("0\r\nTrailer: x\r\n\r\n"), "");
+  for (const char* text :
+       {"", "3", "3\r\nab", "3\r\nabc", "3\r\nabc\r\n", "3\r\nabcd\r\n0\r\n\r\n", "x\r\n\r\n", "-1\r\na\r\n",
+        "FFFFFFFFFFFFFFFF\r\na\r\n", "FFFFFFFFFFFFFFFFF\r\na\r\n", "\r\n"})
+    EXPECT_EQ(read_chunks(text), std::nullopt) << text;
+}
+
+TEST(HttpHead, PathsHaveCodesForAllThatIsNotPlain) {
+  EXPECT_EQ(percent_encode("a-b._~9"), "a-b._~9");
+  EXPECT_EQ(percent_encode("50% a/b?\xC3\xA9"), "50%25%20a%2Fb%3F%C3%A9");
+}
+
+// Answers of any form, as a client sees them. The stub knows nothing of HTTP.
+TEST(HttpClient, TakesAnswersWithoutALength) {
+  const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(listening, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listening, 8), 0);
+  ASSERT_EQ(::getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  LoadTarget target;
+  target.port = ntohs(address.sin_port);
+  const auto answer_with = [&](std::string_view answer) {
+    std::thread server([&] {
+      const int client = ::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+      char request[4096];
+      (void)!::read(client, request, sizeof request);
+      (void)!::write(client, answer.data(), answer.size());
+      ::close(client);
+    });
+    auto got = ask_http(target, "GET", "/", "", 20);
+    server.join();
+    return got;
+  };
+  EXPECT_EQ(answer_with("HTTP/1.1 200 OK\r\n\r\nto the end")->body, "to the end");
+  EXPECT_EQ(answer_with("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n")->body,
+            "ab");
+  EXPECT_EQ(answer_with("HTTP/1.1 204 No Content\r\n\r\n")->status, 204);
+  EXPECT_FALSE(answer_with("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort").ok());
+  EXPECT_FALSE(answer_with("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n").ok());
+  EXPECT_FALSE(answer_with("").ok());
+  ::close(listening);
+}
+
+TEST(HttpClient, AsksAServerAtAnAddressOfIpv6) {
+  const auto server =
+      HttpServer::start({.host = "::1"}, [](const HttpHead&, const HttpBody&, const HttpReply& reply) {
+        reply.send(json_response({{"ok", true}}));
+      });
+  if (!server.ok()) GTEST_SKIP() << "this machine has no ::1: " << server.error().to_string();
+  const auto target = server_target("http://[::1]:" + std::to_string((*server)->port()), "", "");
+  ASSERT_TRUE(target.ok());
+  const auto answer = ask_http(*target, "GET", "/x", "", 20);
+  ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+  EXPECT_EQ(answer->status, 200) << answer->body;
+  // A name that may lead to ::1 first, where another server is or none.
+  const auto here = HttpServer::start({}, [](const HttpHead&, const HttpBody&, const HttpReply& reply) {
+    reply.send(json_response({{"ok", true}}));
+  });
+  LoadTarget named;
+  named.host = "localhost";
+  named.port = (*here)->port();
+  EXPECT_EQ(ask_http(named, "GET", "/x", "", 20)->status, 200);
 }
 
 TEST(HttpServer, KeepsAConnectionForManyRequests) {

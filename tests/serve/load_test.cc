@@ -160,6 +160,51 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
   EXPECT_EQ(load_models(nobody, {}, {.payload_bytes = 0, .shapes = {}, .seed = 1}).error().code(), Code::kIo);
 }
 
+TEST(Load, AStopSendsNothingMoreAndKeepsTheResult) {
+  std::vector<HttpReply> kept;
+  std::atomic<int> n{0};
+  CancelToken cancel;
+  Stub stub([&](const HttpHead&, HttpBody body, HttpReply reply) {
+    if (n++ == 0) return reply.send(answer_to(body));
+    kept.push_back(reply);  // on the server's one thread
+    cancel.cancel();
+  });
+  LoadOptions options;
+  options.max_connections = 1;
+  options.cancel = cancel;
+  auto arrivals = steady(50, 1);
+  arrivals.push_back({3'600 * kNsPerSecond, 0});  // due in an hour
+  const auto result = run_load(stub.target, kModels, arrivals, options);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  kept.clear();
+  EXPECT_EQ(n, 2);
+  EXPECT_EQ(result->counted.total.arrivals, 50U);  // what was due, and no more
+  EXPECT_EQ(result->counted.total.in_time, 1U);
+  EXPECT_EQ(result->errors.at("it was not sent before the load was stopped"), 48U);
+  ASSERT_TRUE(result->stopped_s);
+  EXPECT_LT(*result->stopped_s, 60);
+  EXPECT_THAT(load_text(*result, 3600), testing::HasSubstr("stopped after"));
+  EXPECT_TRUE(to_json(*result).contains("stopped_s"));
+  // Before anything was due there is no result.
+  const auto none = run_load(stub.target, kModels, std::vector<Arrival>{{3'600 * kNsPerSecond, 0}}, options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), Code::kCancelled);
+}
+
+TEST(Load, NamesOfModelsAreEncodedInPaths) {
+  auto models = kModels;
+  models.front().name = "50% net/a?b";
+  std::string path;
+  Stub stub([&path](const HttpHead& head, HttpBody body, HttpReply reply) {
+    path = head.path;
+    reply.send(answer_to(body));
+  });
+  const auto result = run_load(stub.target, models, steady(1, 1), {});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(result->counted.total.in_time, 1U);
+  EXPECT_EQ(path, "/v2/models/50% net/a?b/infer");
+}
+
 // What a server sees of a session: each request, and how it was answered.
 struct SeenStep {
   bool start = false, end = false;

@@ -60,7 +60,7 @@ class RawClient {
       if (const auto end = head_end(in_)) {
         const auto head = read_http_answer_head(std::string_view(in_).substr(0, *end));
         if (!head.ok()) return answer;
-        const size_t body = head_only ? 0 : head->content_length;
+        const size_t body = head_only ? 0 : head->content_length.value_or(0);
         if (in_.size() >= *end + body) {
           answer.status = head->status;
           answer.headers = head->headers;

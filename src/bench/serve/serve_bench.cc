@@ -211,9 +211,10 @@ class HttpLoops {
   // Requests on `width` connections until `enough`; the number of answers.
   template <class Enough>
   Result<int64_t> run(size_t width, const Enough& enough) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto address, find_address(target_, 1));
     while (connections_.size() < width) {
       connections_.push_back(std::make_unique<LoadConnection>());
-      HEDDLE_RETURN_IF_ERROR(connections_.back()->open(target_));
+      HEDDLE_RETURN_IF_ERROR(connections_.back()->open(target_, address));
     }
     std::vector<pollfd> waits(width);
     for (size_t i = 0; i < width; ++i) {

@@ -86,6 +86,13 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto models, load_models(target, split_list(o.models), content));
   HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, arrivals_of(o, models));
+  if (arrivals.empty()) {
+    double planned = 0;
+    for (const auto& m : models) planned += m.planned_rate_per_s;
+    return invalid_input(
+        "no request is due: give a longer --duration or a higher rate (the server's plan has " +
+        format_requests(planned) + " for these models)");
+  }
   LoadOptions options;
   for (const std::string& url : o.standbys) {
     HEDDLE_ASSIGN_OR_RETURN(options.standbys.emplace_back(), server_target(url, o.token_file, o.ca_file));
@@ -96,18 +103,18 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   options.cancel = invocation.cancel;
   options.progress = invocation.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto result, run_load(target, models, arrivals, options));
+  if (invocation.json) {
+    show_json(invocation, to_json(result));
+  } else {
+    print("{}", load_text(result, !o.trace.empty() ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)
+                                                   : o.duration_s));
+  }
+  // Last: where it cannot be written, the figures are shown all the same.
   if (!o.html.empty()) {
     const LoadPage about = {.traffic = traffic_text(o),
                             .load_factor = o.load_factor > 0 ? o.load_factor : 1,
                             .wanted_attainment = o.attainment};
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.html, load_page(target, models, result, about)));
-  }
-  if (invocation.json) {
-    show_json(invocation, to_json(result));
-  } else {
-    print("{}", load_text(result, arrivals.empty() || !o.trace.empty()
-                                      ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)
-                                      : o.duration_s));
   }
   return result.counted.total.attainment() < o.attainment ? kExitNo : kExitDone;
 }

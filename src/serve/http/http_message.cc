@@ -1,6 +1,7 @@
 #include "heddle/serve/http_message.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "heddle/base/json.h"
 #include "heddle/base/numbers.h"
@@ -118,6 +119,20 @@ std::string lower_case(std::string_view text) {
 
 std::optional<uint64_t> parse_digits(std::string_view text) { return parse_number<uint64_t>(text); }
 
+std::string percent_encode(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+        c == '_' || c == '~')
+      out += c;
+    else
+      out.append({'%', kDigits[code / 16], kDigits[code % 16]});
+  }
+  return out;
+}
+
 std::optional<char> percent_code(std::string_view text, size_t at) {
   if (text.size() < at + 3 || text[at] != '%') return std::nullopt;
   const int high = hex(text[at + 1]), low = hex(text[at + 2]);
@@ -180,13 +195,29 @@ Result<HttpAnswerHead> read_http_answer_head(std::string_view text) {
   head.status = static_cast<int>(parse_digits(line.substr(9, 3)).value_or(0));
   if (head.status < 100) return invalid_input("the answer has no status");
   HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
-  std::optional<uint64_t> length;
-  HEDDLE_RETURN_IF_ERROR(read_length(head.headers, length));
-  if (!length && head.status >= 200 && head.status != 204)
-    return invalid_input("the answer has no Content-Length");
-  head.content_length = length.value_or(0);
-  head.keep_alive = keeps_alive(head.headers, line[7] == '1');
+  HEDDLE_RETURN_IF_ERROR(read_length(head.headers, head.content_length));
+  head.chunked =
+      std::ranges::any_of(head.headers, [](const auto& h) { return h.first == "transfer-encoding"; });
+  if (head.status < 200 || head.status == 204) head.content_length = 0;
+  head.keep_alive = keeps_alive(head.headers, line[7] == '1') && (head.chunked || head.content_length);
   return head;
+}
+
+std::optional<std::string> read_chunks(std::string_view text) {
+  std::string body;
+  for (;;) {
+    const auto line = text.find("\r\n");
+    if (line == std::string_view::npos) return std::nullopt;
+    const auto size = text.substr(0, std::min(line, text.find(';')));  // behind it: the chunk's own settings
+    uint64_t bytes = 0;
+    const auto read = std::from_chars(size.data(), size.data() + size.size(), bytes, 16);
+    if (size.empty() || read.ec != std::errc() || read.ptr != size.data() + size.size()) return std::nullopt;
+    text.remove_prefix(line + 2);
+    if (bytes == 0) return body;  // headers may follow
+    if (text.size() < 2 || bytes > text.size() - 2 || text.substr(bytes, 2) != "\r\n") return std::nullopt;
+    body += text.substr(0, bytes);
+    text.remove_prefix(bytes + 2);
+  }
 }
 
 HttpResponse json_response(const Json& json, int status) {

@@ -28,6 +28,9 @@ class FileHandle {
   int fd_;
 };
 
+// To as many open files as the process may have: each connection is one.
+void raise_file_limit();
+
 // From one thread at a time.
 class SocketStream {
  public:

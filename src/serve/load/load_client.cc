@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -18,13 +19,37 @@ namespace {
 constexpr size_t kMostAnswerBytes = size_t{1} << 30;
 
 std::string url_of(const LoadTarget& target, const std::string& path) {
-  return std::string(target.tls ? "https://" : "http://") + target.host + ":" + std::to_string(target.port) +
-         path;
+  return std::string(target.tls ? "https://" : "http://") + authority_of(target) + path;
+}
+
+// A socket that begins to connect; -1: none is left, or there is no way.
+int start_connecting(const sockaddr* address, socklen_t size) {
+  const int fd = ::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && ::connect(fd, address, size) != 0 && errno != EINPROGRESS) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+bool takes_connections(const addrinfo& address, int ms) {
+  const FileHandle socket(start_connecting(address.ai_addr, address.ai_addrlen));
+  if (socket.get() < 0) return false;
+  pollfd p = {socket.get(), POLLOUT, 0};
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::poll(&p, 1, ms) == 1 && ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
+         error == 0;
 }
 
 }  // namespace
 
-Status LoadConnection::open(const LoadTarget& target) {
+std::string authority_of(const LoadTarget& target) {
+  const bool by_number = target.host.find(':') != std::string::npos;  // IPv6
+  return (by_number ? "[" + target.host + "]" : target.host) + ":" + std::to_string(target.port);
+}
+
+Result<SocketAddress> find_address(const LoadTarget& target, double seconds) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
@@ -32,13 +57,30 @@ Status LoadConnection::open(const LoadTarget& target) {
   if (const int e = ::getaddrinfo(target.host.c_str(), port.c_str(), &hints, &found); e != 0)
     return invalid_input("the host '" + target.host + "' is not known: " + ::gai_strerror(e));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  socket_.open(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const addrinfo* best = found;
+  int count = 0;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) ++count;
+  const int ms = static_cast<int>(1e3 * seconds / count);  // of each
+  for (const addrinfo* a = found; a != nullptr && found->ai_next != nullptr; a = a->ai_next)
+    if (takes_connections(*a, ms)) {
+      best = a;
+      break;
+    }
+  SocketAddress address;
+  std::memcpy(&address.bytes, best->ai_addr, best->ai_addrlen);
+  address.size = best->ai_addrlen;
+  return address;
+}
+
+Status LoadConnection::open(const LoadTarget& target, const SocketAddress& address) {
+  socket_.open(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket_.fd() < 0)
     return io_error(std::string("no more connections can be opened: ") + std::strerror(errno));
   const int on = 1;
   ::setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (::connect(socket_.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS)
-    return io_error("cannot connect to " + target.host + ":" + port + ": " + std::strerror(errno));
+  if (::connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) != 0 &&
+      errno != EINPROGRESS)
+    return io_error("cannot connect to " + authority_of(target) + ": " + std::strerror(errno));
   if (target.tls) HEDDLE_RETURN_IF_ERROR(socket_.connect_tls(*target.tls, target.host));
   return {};
 }
@@ -68,7 +110,7 @@ LoadConnection::Step LoadConnection::advance() {
     if (!has_head_) {
       if (const auto end = head_end(in_)) {
         auto head = read_http_answer_head(std::string_view(in_).substr(0, *end));
-        if (!head.ok() || head->content_length > kMostAnswerBytes) return Step::kBroken;
+        if (!head.ok()) return Step::kBroken;
         head_ = std::move(*head);
         has_head_ = true;
         in_.erase(0, *end);
@@ -76,11 +118,14 @@ LoadConnection::Step LoadConnection::advance() {
         return Step::kBroken;
       }
     }
-    if (has_head_ && in_.size() >= head_.content_length)
-      return in_.size() == head_.content_length ? Step::kDone : Step::kBroken;
+    if (has_head_ && is_whole(false)) return Step::kDone;
+    const uint64_t most = has_head_ ? head_.content_length.value_or(kMostAnswerBytes) : kMostAnswerBytes;
+    if (in_.size() > most || most > kMostAnswerBytes) return Step::kBroken;
     const auto n = socket_.receive(buffer, sizeof buffer);
     if (n > 0) {
       in_.append(buffer, static_cast<size_t>(n));
+    } else if (n == 0) {
+      return has_head_ && is_whole(true) ? Step::kDone : Step::kBroken;
     } else if (n < 0 && errno == EAGAIN) {
       return socket_.wanted() == POLLOUT ? Step::kWantsWrite : Step::kWantsRead;
     } else {
@@ -89,8 +134,18 @@ LoadConnection::Step LoadConnection::advance() {
   }
 }
 
+bool LoadConnection::is_whole(bool ended) {
+  if (head_.chunked) {
+    if (!in_.ends_with("\r\n\r\n")) return false;
+    auto body = read_chunks(in_);
+    if (body) in_ = std::move(*body);
+    return body.has_value();
+  }
+  return head_.content_length ? in_.size() == *head_.content_length : ended;
+}
+
 std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path) {
-  std::string head = method + " " + path + " HTTP/1.1\r\nHost: " + target.host + "\r\n";
+  std::string head = method + " " + path + " HTTP/1.1\r\nHost: " + authority_of(target) + "\r\n";
   for (const auto& [name, value] : target.headers) head += name + ": " + value + "\r\n";
   if (!target.bearer_token.empty()) head += "Authorization: Bearer " + target.bearer_token + "\r\n";
   return head;
@@ -106,13 +161,14 @@ namespace {
 
 Result<HttpAnswer> try_ask(const LoadTarget& target, const std::string& method, const std::string& path,
                            const std::string& body, double seconds) {
+  const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
+  HEDDLE_ASSIGN_OR_RETURN(const auto address, find_address(target, seconds / 2));
   LoadConnection connection;
-  HEDDLE_RETURN_IF_ERROR(connection.open(target));
+  HEDDLE_RETURN_IF_ERROR(connection.open(target, address));
   connection.send(request_head(target, method, path) +
                       (method == "GET" ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") +
                       "\r\n",
                   body);
-  const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
   for (;;) {
     const auto step = connection.advance();
     if (step == LoadConnection::Step::kDone) return HttpAnswer{connection.status(), connection.body()};

@@ -1,6 +1,8 @@
 // A client's connection for the load generator: one request at a time, never blocking.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string>
 
 #include "heddle/base/json_fwd.h"
@@ -12,10 +14,18 @@
 
 namespace heddle {
 
+struct SocketAddress {
+  sockaddr_storage bytes = {};
+  socklen_t size = 0;
+};
+// Of the addresses of the target's host, the first that takes a connection. Just the first one if there is no other, or
+// if none does within `seconds`. Waits. Errors: a host that is not known.
+Result<SocketAddress> find_address(const LoadTarget& target, double seconds);
+
 class LoadConnection {
  public:
-  // Begins to connect. Errors: an address that is not one.
-  Status open(const LoadTarget& target);
+  // Begins to connect. Errors: no connection can be made there; the process has no socket left, and fd() is -1.
+  Status open(const LoadTarget& target, const SocketAddress& address);
   int fd() const { return socket_.fd(); }
   // Why encryption failed; empty: it did not.
   const std::string& why() const { return socket_.why(); }
@@ -34,6 +44,9 @@ class LoadConnection {
   const std::string& body() const { return in_; }
 
  private:
+  // Whether in_ has the whole body, which it then is.
+  bool is_whole(bool ended);
+
   SocketStream socket_;
   std::string out_;
   std::string_view tensors_;
@@ -46,6 +59,8 @@ class LoadConnection {
 // What an answer of JSON says is wrong; empty: nothing.
 std::string error_text(const Result<Json>& json);
 
+// HOST:PORT of a URL.
+std::string authority_of(const LoadTarget& target);
 // The head of a request without its empty line's end: method, host, token.
 std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr TimeNs kResendAfter = kNsPerSecond / 20;
 constexpr double kPatienceInSlos = 2;
+constexpr double kFindSeconds = 2;  // a server's address
 
 struct Connection {
   LoadConnection io;
@@ -34,8 +36,9 @@ class HttpLoad final : public LoadRun {
       : LoadRun(models, arrivals, options),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         resends_(arrivals.size()) {
-    servers_.push_back(&target);
-    for (const LoadTarget& standby : options.standbys) servers_.push_back(&standby);
+    servers_.push_back({&target, std::nullopt});
+    for (const LoadTarget& standby : options.standbys) servers_.push_back({&standby, std::nullopt});
+    raise_file_limit();
   }
 
  private:
@@ -43,7 +46,7 @@ class HttpLoad final : public LoadRun {
     while (!later_.empty() && later_.front().at <= live_now()) {
       const auto again = std::move(later_.front());
       later_.pop_front();
-      if (due(again.request) > oldest())
+      if (due(again.request) > oldest() && !stopped())
         wait_again(again.request);
       else
         settle(again.request, kUnanswered, "no server has answered it in time, at last: " + again.reason);
@@ -60,7 +63,8 @@ class HttpLoad final : public LoadRun {
       } else if (connections_.size() < options_.max_connections) {
         auto fresh = std::make_unique<Connection>();
         fresh->server = server_;
-        if (auto status = fresh->io.open(*servers_[server_]); !status.ok()) {
+        if (auto status = connect(*fresh); !status.ok()) {
+          if (fresh->io.fd() < 0 && !connections_.empty()) return {};  // as many as the process can have
           if (result_.connections == 0 && servers_.size() == 1) return status;
           unanswered(front(), server_, kUnanswered, status.error().message());
           pop();
@@ -82,6 +86,14 @@ class HttpLoad final : public LoadRun {
     return {};
   }
 
+  Status connect(Connection& c) {
+    Server& server = servers_[c.server];
+    if (!server.address) {
+      HEDDLE_ASSIGN_OR_RETURN(server.address, find_address(*server.target, kFindSeconds));
+    }
+    return c.io.open(*server.target, *server.address);
+  }
+
   void begin(Connection& c, size_t request) {
     const auto& model = model_of(request);
     const auto& body = model.body(request);
@@ -91,7 +103,8 @@ class HttpLoad final : public LoadRun {
       json += R"(,"sequence_id":")" + step->id + R"(","sequence_start":)" + (step->start ? "true" : "false") +
               R"(,"sequence_end":)" + (step->end ? "true" : "false");
     json += "}," + body.inputs_json;
-    auto head = request_head(*servers_[c.server], "POST", "/v2/models/" + model.name + "/infer");
+    auto head = request_head(*servers_[c.server].target, "POST",
+                             "/v2/models/" + percent_encode(model.name) + "/infer");
     head += "Inference-Header-Content-Length: " + std::to_string(json.size()) +
             "\r\nContent-Length: " + std::to_string(json.size() + body.tensors.size()) + "\r\n\r\n" + json;
     c.request = request;
@@ -107,6 +120,7 @@ class HttpLoad final : public LoadRun {
     if (step == LoadConnection::Step::kWantsRead) return arm(c, EPOLLIN);
     if (step == LoadConnection::Step::kWantsWrite) return arm(c, EPOLLOUT);
     if (step == LoadConnection::Step::kBroken) {
+      if (!c.io.sent_any()) servers_[c.server].address.reset();  // it may be at another one now
       if (c.busy) unanswered(c.request, c.server, kUnanswered, "the connection broke");
       return close(c);
     }
@@ -213,7 +227,11 @@ class HttpLoad final : public LoadRun {
     graves_.clear();
   }
 
-  std::vector<const LoadTarget*> servers_;
+  struct Server {
+    const LoadTarget* target;
+    std::optional<SocketAddress> address;  // once it is known
+  };
+  std::vector<Server> servers_;
   size_t server_ = 0;  // that new requests go to
   FileHandle epoll_;
   std::vector<uint32_t> resends_;  // [request]

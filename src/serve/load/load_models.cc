@@ -126,7 +126,7 @@ Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> 
     HEDDLE_ASSIGN_OR_RETURN(model.slo_us, m.number_or("slo_us", 0, 0, 1e15));
     HEDDLE_ASSIGN_OR_RETURN(model.planned_rate_per_s, m.number_or("rate_per_s", 0, 0, 1e15));
     model.keeps_state = m.has("sessions");
-    const auto path = "/v2/models/" + model.name;
+    const auto path = "/v2/models/" + percent_encode(model.name);
     HEDDLE_ASSIGN_OR_RETURN(const auto metadata, ask_json(target, "GET", path, "", kAskSeconds));
     const JsonCursor of_model(metadata, path);
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs_at, of_model.at("inputs"));

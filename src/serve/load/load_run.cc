@@ -9,6 +9,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kMostErrorKinds = 20;
+constexpr TimeNs kStopPatience = 2 * kNsPerSecond;  // for what is under way at a stop
 
 }  // namespace
 
@@ -33,7 +34,7 @@ Result<LoadResult> LoadRun::run() {
   TimeNs last_report = begin_;
   for (;;) {
     const TimeNs now = live_now();
-    if (options_.cancel.cancelled()) last_ = next_;
+    if (options_.cancel.cancelled()) stop();
     for (; next_ < last_ && due(next_) <= now; ++next_)
       if (sessions_.enter(next_)) waiting_.push_back(next_);
     HEDDLE_RETURN_IF_ERROR(send_waiting());
@@ -47,6 +48,7 @@ Result<LoadResult> LoadRun::run() {
   }
   if (options_.progress) options_.progress->finish();
   auto& c = result_.counted;
+  if (stopped() && c.total.arrivals == 0) return cancelled_error("stopped before a request was due");
   c.end = live_now() - begin_;
   result_.seconds = seconds_from_ns(c.end);
   result_.sessions = sessions_.begun();
@@ -64,7 +66,24 @@ void LoadRun::report(TimeNs& last) const {
       {.what = "load", .done = static_cast<double>(settled_), .total = static_cast<double>(last_)});
 }
 
-TimeNs LoadRun::oldest() const { return live_now() - ns_from_us(options_.timeout_s * 1e6); }
+TimeNs LoadRun::oldest() const {
+  const TimeNs now = live_now();
+  return stopped() && now >= give_up_at_ ? now : now - ns_from_us(options_.timeout_s * 1e6);
+}
+
+void LoadRun::stop() {
+  if (!stopped()) {
+    const TimeNs now = live_now();
+    result_.stopped_s = seconds_from_ns(now - begin_);
+    give_up_at_ = now + kStopPatience;
+    last_ = next_;
+  }
+  // Also those that an outcome has let follow in their session.
+  while (any_waits()) {
+    settle(front(), kUnanswered, "it was not sent before the load was stopped");
+    pop();
+  }
+}
 
 void LoadRun::give_up_waiting() {
   while (any_waits() && due(front()) <= oldest()) {
@@ -149,6 +168,7 @@ Json to_json(const LoadResult& r) {
   out["resent"] = r.resent;
   out["sessions"] = r.sessions;
   out["seconds"] = r.seconds;
+  if (r.stopped_s) out["stopped_s"] = *r.stopped_s;
   out["lateness_p99_us"] = us_from_ns(r.lateness.percentile(.99));
   out["lateness_max_us"] = us_from_ns(r.lateness.max());
   return out;

@@ -35,6 +35,8 @@ class LoadRun {
 
   // A request that was due then or before, and has no outcome yet, is lost.
   TimeNs oldest() const;
+  // No further request is sent.
+  bool stopped() const { return result_.stopped_s.has_value(); }
   // When request number i was due.
   TimeNs due(size_t i) const { return begin_ + arrivals_[i].at; }
   size_t model_index(size_t i) const { return arrivals_[i].model; }
@@ -60,13 +62,14 @@ class LoadRun {
  private:
   void report(TimeNs& last) const;
   void give_up_waiting();
+  void stop();
 
   std::span<const ModelUnderLoad> models_;
   std::span<const Arrival> arrivals_;
   LoadSessions sessions_;
   std::deque<size_t> waiting_;
   size_t next_ = 0, last_ = 0, settled_ = 0;
-  TimeNs begin_ = 0;
+  TimeNs begin_ = 0, give_up_at_ = 0;  // all, once it is stopped
 };
 
 // By protocol. The target outlives the run.

@@ -1,11 +1,14 @@
 // What became of a load, for people.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/fleet_view.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/load.h"
+#include "load_client.h"
 
 namespace heddle {
 namespace {
@@ -44,12 +47,14 @@ std::string load_text(const LoadResult& r, double offered_s) {
     add("all", r.counted.total, r.counted.latency, all_batches > 0 ? all_requests / all_batches : 0);
   }
   const auto& total = r.counted.total;
+  if (r.stopped_s) offered_s = std::max(*r.stopped_s, 1e-3);
   std::string text = fmt::format(
       "{}{:.1f} requests/s offered, {:.1f}/s answered in time; 99 % were sent within {} of "
       "their due time, over {} connections\n",
       table.to_string(), static_cast<double>(total.arrivals) / offered_s,
       static_cast<double>(total.in_time) / offered_s, duration_text(r.lateness.percentile(.99)),
       r.connections);
+  if (r.stopped_s) text += fmt::format("stopped after {}\n", format_us(*r.stopped_s * 1e6));
   if (r.resent > 0) text += "requests were sent again " + counted(r.resent, "time") + "\n";
   if (r.sessions > 0) text += counted(r.sessions, "session") + " begun, of models with state\n";
   for (const auto& [message, count] : r.errors) text += fmt::format("failed, {} x: {}\n", count, message);
@@ -62,7 +67,7 @@ std::string load_page(const LoadTarget& target, std::span<const ModelUnderLoad> 
   for (const auto& m : models)
     shown.models.push_back({m.name, ns_from_us(m.slo_us), m.planned_rate_per_s, {}});
   FleetSimulationView view;
-  view.title = "load on " + target.host + ":" + std::to_string(target.port);
+  view.title = "load on " + authority_of(target);
   view.traffic = about.traffic;
   view.deployment = &shown;
   view.series = {{"served", {{about.load_factor, r.counted}}}};

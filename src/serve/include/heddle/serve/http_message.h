@@ -41,10 +41,13 @@ Result<HttpHead> read_http_head(std::string_view text);
 struct HttpAnswerHead {
   int status = 0;
   HttpHeaders headers;
-  uint64_t content_length = 0;
+  std::optional<uint64_t> content_length;  // nullopt and not chunked: the body ends with the connection
+  bool chunked = false;                    // any Transfer-Encoding
   bool keep_alive = true;
 };
 Result<HttpAnswerHead> read_http_answer_head(std::string_view text);
+// The body of an answer in chunks; nullopt: `text` is not all of it, or is none.
+std::optional<std::string> read_chunks(std::string_view text);
 
 struct HttpResponse {
   int status = 200;
@@ -62,6 +65,8 @@ std::string http_response_head(const HttpResponse& response, bool keep_alive);
 std::string lower_case(std::string_view text);  // of ASCII's letters
 // Digits and nothing else; nullopt: something else, or too many of them.
 std::optional<uint64_t> parse_digits(std::string_view text);
+// With codes "%XX" for all but letters, digits and "-._~": as a part of a path.
+std::string percent_encode(std::string_view text);
 // The character of the code "%XX" at `at`; nullopt: none begins there.
 std::optional<char> percent_code(std::string_view text, size_t at);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -86,7 +87,7 @@ struct LoadOptions {
   // HTTP: a request whose connection breaks, that is answered by 503 or not for twice its SLO is sent again after
   // 50 ms, to the next of the target and these, until the timeout. Then it counts as lost, with the last reason.
   std::vector<LoadTarget> standbys;
-  CancelToken cancel;  // sends nothing more, waits for what is under way
+  CancelToken cancel;  // sends nothing more, waits 2 s at most for what is under way
   ProgressSink* progress = nullptr;
 };
 
@@ -104,14 +105,17 @@ struct LoadResult {
   uint64_t resent = 0;    // requests, each as often as it was sent again
   uint64_t sessions = 0;  // begun, of models with state
   double seconds = 0;     // from the first request due to the last answer
+  // When the load was cancelled. Requests that were due and not sent by then failed, later ones do not count.
+  std::optional<double> stopped_s;
 };
 
 // Sends `arrivals` (sorted, by index into `models`). Every arrival has exactly one outcome. Errors: arrivals
-// that are not sorted or name no model, standbys for a model with state, no connection at all.
+// that are not sorted or name no model, standbys for a model with state, no connection at all, a cancellation before
+// the first is due.
 Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
                             std::span<const Arrival> arrivals, const LoadOptions& options);
 
-// A table of the models, then what was offered in `offered_s` and what went wrong.
+// A table of the models, then what was offered in `offered_s`, or until the stop, and what went wrong.
 std::string load_text(const LoadResult& result, double offered_s);
 struct LoadPage {
   std::string traffic;           // in words
