@@ -232,5 +232,12 @@ TEST(TorchDevice, UnknownDevicesAndModelsThatAreNotThereAreErrors) {
   EXPECT_EQ(segment.error().code(), Code::kInvalidInput);
 }
 
+// Times that another release of libtorch took are measured again.
+TEST(TorchBackend, StoredTimesBelongToItsRelease) {
+  const auto release = find_backend("torch")->release();
+  EXPECT_FALSE(release.empty());
+  EXPECT_NE(measuring_fingerprint().find(" | torch " + release), std::string::npos);
+}
+
 }  // namespace
 }  // namespace heddle

@@ -4,6 +4,7 @@
 // cores to which the executor has bound the worker, and there are as many as the device has cores. An
 // accelerator's segment enqueues its ops on the device's execution stream.
 #include <ATen/Parallel.h>
+#include <torch/csrc/api/include/torch/version.h>
 
 #include <algorithm>
 #include <functional>
@@ -218,6 +219,7 @@ class TorchBackend final : public Backend {
   std::string description() const override {
     return std::string("libtorch's operators ") + torch_backend::where_ops_run() + ", one by one";
   }
+  std::string release() const override { return TORCH_VERSION; }
   // Cuts out each op alone and makes its kernel, as for a segment.
   std::vector<std::optional<Error>> refusals(const Device&, const Model& model) const override {
     std::vector<std::optional<Error>> list(model.graph()->num_ops());
