@@ -19,7 +19,7 @@ namespace {
 std::string cell(double v) { return fmt::format("{:.4g}", v); }
 std::string number7(double v) { return fmt::format("{:.7g}", v); }
 
-// No time is below its bound, no rate above.
+// No time is below its bound, no rate or load above.
 double gap_of(double value, double bound) {
   return value < bound ? relative_gap(bound, value) : relative_gap(value, bound);
 }

@@ -9,6 +9,7 @@
 #include "fleet_support.h"
 #include "heddle/base/json.h"
 #include "heddle/fleet/fleet_check.h"
+#include "heddle/fleet/fleet_compare.h"
 #include "plan/columns.h"
 
 namespace heddle {
@@ -41,6 +42,30 @@ TEST(FleetPlanner, PoolsUnequalDevicesWhereNeitherClassAloneServesAsMuch) {
   EXPECT_EQ(p[0].count, 3);
   EXPECT_EQ(p[1].device_class, 0);
   EXPECT_EQ(p[1].count, 1);
+}
+
+TEST(FleetPlanner, ComparedPlansHaveTheBestBoundOfAll) {
+  const auto fleet = one_model(5000);
+  int asked = 0;
+  const auto options = [&asked]() -> Result<FleetPlanOptions> {
+    ++asked;
+    return FleetPlanOptions();
+  };
+  const auto plans = compare_fleet_planners(fleet, {"np", "ppipe-dp", "auto"}, options);
+  ASSERT_TRUE(plans.ok()) << plans.error().to_string();
+  ASSERT_EQ(plans->size(), 3u);
+  EXPECT_EQ(asked, 3);
+  for (const auto& [planner, plan] : *plans) {
+    ASSERT_TRUE(plan.ok()) << planner << ": " << plan.error().to_string();
+    EXPECT_DOUBLE_EQ(plan->bound, 1000) << planner;  // as of the planner that proved it
+    EXPECT_LE(plan->value, plan->bound) << planner;
+  }
+  EXPECT_DOUBLE_EQ((*plans)[1].plan->value, 1000);
+  // What no planner can do is said for each; what a planner does not know is an error.
+  const auto late = compare_fleet_planners(one_model(1500), {"np", "ppipe-dp"}, options);
+  ASSERT_TRUE(late.ok()) << late.error().to_string();
+  for (const auto& [planner, plan] : *late) EXPECT_EQ(plan.error().code(), Code::kInfeasible) << planner;
+  EXPECT_FALSE(compare_fleet_planners(fleet, {"no such planner"}, options).ok());
 }
 
 TEST(FleetPlanner, ADeadlineThatTheMixMissesLeavesTheFastDeviceAlone) {

@@ -1,10 +1,13 @@
 #include "heddle/plan/plan_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 
 #include "heddle/base/json.h"
 #include "heddle/plan/builder.h"
@@ -14,6 +17,8 @@
 
 namespace heddle::test {
 namespace {
+
+using testing::HasSubstr;
 
 PlanFile random_file(Random& random, Objective objective) {
   PlanFile file;
@@ -70,6 +75,46 @@ PlanFile workload_file(Random& random, uint64_t seed) {
   file.bound = lower_bound(file.problem);
   file.planner = "test";
   return file;
+}
+
+TEST(PlanFile, KeepsHowTypesWereChosen) {
+  Random random(44);
+  PlanFile file = random_file(random, Objective::kLatency);
+  PrecisionChoice choice{.least_agreement = .99, .most_mean = .01, .samples = 4, .units = {}, .agreement = 1};
+  // A type that makes outputs infinite; JSON has no infinity.
+  choice.units = {
+      {OpId(2), Precision::kFp16, .5, std::numeric_limits<double>::infinity(), false},
+      {OpId(3), Precision::kBf16, 1, .001, true},
+  };
+  choice.mean = .001;
+  choice.largest = .1;
+  file.problem.precision = std::make_shared<const PrecisionChoice>(choice);
+  const auto back = again(file);
+  ASSERT_TRUE(back.ok()) << back.error().to_string();
+  ASSERT_NE(back->problem.precision, nullptr);
+  const PrecisionChoice& kept = *back->problem.precision;
+  EXPECT_EQ(kept.least_agreement, .99);
+  EXPECT_EQ(kept.most_mean, .01);
+  EXPECT_EQ(kept.samples, 4);
+  EXPECT_EQ(kept.mean, .001);
+  EXPECT_EQ(kept.largest, .1);
+  EXPECT_TRUE(kept.holds());
+  ASSERT_EQ(kept.units.size(), 2u);
+  EXPECT_TRUE(std::isfinite(kept.units[0].mean));
+  EXPECT_TRUE(kept.forbids(OpId(2), Precision::kFp16));
+  EXPECT_FALSE(kept.forbids(OpId(3), Precision::kBf16));
+  EXPECT_EQ(plan_to_json(*back), plan_to_json(file));
+
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    Json json = plan_to_json(file);
+    change(json["problem"]["precision"]);
+    const auto read = plan_from_json(JsonCursor(json));
+    return read.ok() ? std::string("it was read") : read.error().to_string();
+  };
+  EXPECT_THAT(refused([](Json& p) { p["units"][0]["unit"] = 10; }), HasSubstr("unit"));
+  EXPECT_THAT(refused([](Json& p) { p["units"][0]["type"] = "int3"; }), HasSubstr("'bf16' or 'fp16'"));
+  EXPECT_THAT(refused([](Json& p) { p["agreement"] = 2; }), HasSubstr("agreement"));
+  EXPECT_THAT(refused([](Json& p) { p["samples"] = -1; }), HasSubstr("samples"));
 }
 
 TEST(PlanFile, KeepsTransferTimesAndRulesOfWorkloads) {

@@ -21,7 +21,7 @@ struct BenchRow {
   std::optional<double> baseline_value;
   std::optional<double> reference;    // a target or a published figure...
   std::string reference_source;       // ...and whose
-  std::optional<double> bound;        // proven: no value is below; of rates: none is above
+  std::optional<double> bound;        // proven: no value is below; of rates and loads: none is above
   std::optional<double> seconds;      // that the planner took
   std::vector<Incumbent> trajectory;  // in some unit; empty where none was recorded
   double best_known = 0;              // in the same: what the primal integral is measured from
