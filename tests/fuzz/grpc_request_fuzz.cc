@@ -16,6 +16,7 @@
 #include "heddle/serve/served_model.h"
 #include "input_file.h"
 #include "proto_mutator.h"
+#include "protocol/grpc_infer.h"
 #include "protocol/grpc_message.h"
 #include "protocol/infer_check.h"
 #include "protocol/infer_json.h"
@@ -120,7 +121,14 @@ void check_config(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& frame : frames_of({reinterpret_cast<const char*>(data), size})) {
     if (frame.tag == 'i') {
-      if (inference::ModelInferRequest m; m.ParseFromString(frame.bytes)) check_inference(m);
+      static const auto kBudget = std::make_shared<InferBudget>(size_t{1} << 30);
+      const grpc::Slice slice(frame.bytes);
+      grpc::ByteBuffer bytes(&slice, 1);
+      if (const auto read = read_infer_message(bytes, kBudget); read.message)
+        check_inference(*read.message);
+      else
+        require(!read.status.ok() && !read.status.error_message().empty());
+      require(kBudget->taken() == 0);
     } else if (frame.tag == 'm') {
       std::string text;
       if (inference::ModelConfig m;

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -37,6 +39,7 @@ TEST(HttpHead, IsReadStrictly) {
   EXPECT_EQ(head->header("x-b"), nullptr);
   EXPECT_FALSE(read_http_head("GET / HTTP/1.1\r\nConnection: close\r\n\r\n")->keep_alive);
   EXPECT_FALSE(read_http_head("GET / HTTP/1.0\r\n\r\n")->keep_alive);
+  EXPECT_FALSE(read_http_head("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n")->keep_alive);
   const char* kRefused[] = {
       "GET\r\n\r\n",
       "GET /\r\n\r\n",
@@ -280,6 +283,42 @@ TEST(HttpServer, LimitsRatesAndConnections) {
   ASSERT_TRUE(eventually([&echo] { return echo.server().counters().open == 2; }));
   RawClient third(echo.port());
   EXPECT_EQ(third.receive().status, 503);
+}
+
+// Who does not read its refusal takes a connection's memory, too.
+TEST(HttpServer, TellsOnlySomeThatItsConnectionsAreTaken) {
+  HttpServerOptions options;
+  options.max_connections = 1;
+  Echo echo(options);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 200; ++i) clients.push_back(std::make_unique<RawClient>(echo.port()));
+  EXPECT_EQ(clients.back()->receive().status, 0);
+  EXPECT_LE(echo.server().counters().open, 65U);
+  EXPECT_EQ(clients.front()->ask("GET", "/x").status, 200);
+}
+
+// A large answer takes longer than a client may take for a request.
+TEST(HttpServer, SendsAllToClientsThatReadOn) {
+  HttpServerOptions options;
+  options.read_timeout_s = .3;
+  const std::string large(size_t{64} << 20, 'x');
+  const auto server = HttpServer::start(
+      options,
+      [&large](const HttpHead&, const HttpBody&, const HttpReply& reply) { reply.send({.body = large}); });
+  ASSERT_TRUE(server.ok());
+  RawClient client((*server)->port());
+  client.send("GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  size_t got = 0;
+  for (int piece = 0; piece < 16; ++piece) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    got += client.receive_some(size_t{4} << 20);
+    if (piece < 8) {
+      EXPECT_GT((*server)->counters().body_bytes, 0U);  // of the answer
+    }
+  }
+  while (const size_t more = client.receive_some(size_t{4} << 20)) got += more;
+  EXPECT_GT(got, large.size());
+  EXPECT_TRUE(eventually([&] { return (*server)->counters().body_bytes == 0; }));
 }
 
 TEST(HttpServer, EndsRequestsThatAreNotCompleteInTime) {

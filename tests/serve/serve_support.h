@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "heddle/base/json.h"
 #include "heddle/serve/http_message.h"
@@ -74,6 +75,12 @@ class RawClient {
       if (n <= 0) return answer;
       in_.append(buffer, static_cast<size_t>(n));
     }
+  }
+  // Reads so many bytes and throws them away; fewer: the server has closed the connection.
+  size_t receive_some(size_t bytes) const {
+    std::vector<char> buffer(bytes);
+    const auto n = ::recv(fd_, buffer.data(), bytes, MSG_WAITALL);
+    return n < 0 ? 0 : static_cast<size_t>(n);
   }
   // Nothing more comes: the server has closed the connection.
   bool closed() {

@@ -262,6 +262,8 @@ TEST_F(SessionsOfAModel, WrongParametersAreRefused) {
   refused("", "send the parameter sequence_id, with sequence_start in a session's first request");
   refused(R"("sequence_id": 1, "sequence_start": true)", "the input 's' is state that the server keeps",
           R"({"name": "s", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]})");
+  const std::string x = R"({"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]})";
+  refused(R"("sequence_id": 1, "sequence_start": true)", "an input is given twice", x + "," + x);
   refused(R"("sequence_id": 1)", "keeps no state between requests", "", "plain");
   EXPECT_EQ(post(R"("sequence_id": 0)", "", "plain").status, 200);
   EXPECT_EQ(counters().open, 0U);

@@ -344,6 +344,7 @@ Status serve_once(const ServeFlags& o, const Invocation& invocation, const Opene
   if (ends) log_line(LogLevel::kInfo, "stopping once the requests in flight are answered");
   // What was accepted is answered first. gRPC waits for all of its calls, however long these take, so the
   // service gives up what is left of them.
+  if (local) local->stop();
   server->stop(drain_s);
   auto ended = std::async(std::launch::async, [&grpc, drain_s] { grpc->stop(drain_s); });
   ended.wait_for(std::chrono::duration<double>(drain_s));
@@ -428,7 +429,7 @@ RunFn setup_serve(Command& command) {
   command.option("--grpc-port", o->grpc_port, "gRPC port (default 8001; 0: any free one)", 0, 65535);
   command.option("--max-body", o->max_body, "largest body of a request (default 64MiB)");
   command.option("--max-memory", o->max_memory,
-                 "largest sum of the bodies of all requests in flight (default 1GiB)");
+                 "largest sum of the bodies of all requests and answers in flight (default 1GiB)");
   command.option("--max-connections", o->max_connections,
                  "HTTP connections at once, gRPC calls of one connection (default 1024)", 1, 100000);
   command.rate("--max-rate", o->max_rate, "most requests, HTTP and gRPC together (default: any)", 0, 1e9);

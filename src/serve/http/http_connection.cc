@@ -10,6 +10,11 @@
 #include "plane/fault.h"
 
 namespace heddle {
+namespace {
+
+constexpr size_t kRenewingBytes = size_t{1} << 18;
+
+}  // namespace
 
 void HttpLoopState::wake() {
   const uint64_t one = 1;
@@ -37,6 +42,11 @@ void HttpConnection::flush(HttpLoopState& loop) {
     const auto sent = socket.transmit(out_head, out_body, out_sent);
     if (sent > 0) {
       out_sent += static_cast<size_t>(sent);
+      // A client that reads at some speed gets all of it, however long that takes.
+      if (out_sent - out_renewed >= kRenewingBytes) {
+        out_renewed = out_sent;
+        since = HttpClock::now();
+      }
     } else if (sent < 0 && errno == EAGAIN) {
       return arm(loop, socket.wanted());
     } else {
@@ -44,9 +54,7 @@ void HttpConnection::flush(HttpLoopState& loop) {
       break;
     }
   }
-  out_head.clear();
-  out_body = std::string();
-  out_sent = 0;
+  drop_answer(loop);
   if (close_after) {
     state = State::kLinger;
     socket.end_output();
@@ -55,6 +63,13 @@ void HttpConnection::flush(HttpLoopState& loop) {
     if (left_over) return loop.come_back(id);
   }
   arm(loop, EPOLLIN);
+}
+
+void HttpConnection::drop_answer(HttpLoopState& loop) {
+  loop.body_bytes -= out_body.size();
+  out_head.clear();
+  out_body = std::string();
+  out_sent = out_renewed = 0;
 }
 
 void HttpReply::Impl::send(HttpResponse response) {
@@ -68,7 +83,8 @@ void HttpReply::Impl::send(HttpResponse response) {
     if (connection->socket.fd() >= 0) {
       connection->out_head = http_response_head(response, keep);
       if (!head_only) connection->out_body = std::move(response.body);
-      connection->out_sent = 0;
+      loop->body_bytes += connection->out_body.size();
+      connection->out_sent = connection->out_renewed = 0;
       connection->close_after = !keep;
       connection->since = HttpClock::now();  // the time that work took is not the client's
       connection->flush(*loop);

@@ -21,7 +21,7 @@ using HttpClock = std::chrono::steady_clock;
 struct HttpLoopState {
   FileHandle epoll, event;
   std::atomic<bool> stopping{false};
-  std::atomic<size_t> in_work{0}, body_bytes{0};
+  std::atomic<size_t> in_work{0}, body_bytes{0};  // bodies of requests, and of answers that are not sent
   std::atomic<size_t> open{0};
   std::mutex mutex;
   std::vector<uint64_t> ready;  // connections that have input left over from before an answer
@@ -56,12 +56,14 @@ struct HttpConnection {
   bool left_over = false;  // the begin of the next request was read, or waits in the stream
   bool close_after = false;
   std::string out_head, out_body;
-  size_t out_sent = 0;
+  size_t out_sent = 0, out_renewed = 0;  // bytes; those that were sent when `since` was last set
 
   bool out_pending() const { return out_sent < out_head.size() + out_body.size(); }
   // Sends what it can; arms the loop for the rest, or for the next request. With the mutex held.
   void flush(HttpLoopState& loop);
   void arm(const HttpLoopState& loop, uint32_t events) const;
+  // Forgets the answer. With the mutex held.
+  void drop_answer(HttpLoopState& loop);
 };
 
 struct HttpReply::Impl {

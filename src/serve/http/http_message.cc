@@ -179,7 +179,8 @@ Result<HttpHead> read_http_head(std::string_view text) {
   HEDDLE_ASSIGN_OR_RETURN(head.path, percent_decode(target.substr(0, question)));
   HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
   HEDDLE_RETURN_IF_ERROR(read_length(head.headers, head.content_length));
-  head.keep_alive = keeps_alive(head.headers, version == "HTTP/1.1");
+  // Older clients would need to be told.
+  head.keep_alive = version == "HTTP/1.1" && keeps_alive(head.headers, true);
   if (const auto* expect = head.header("expect"))
     head.expects_continue = lower_case(*expect) == "100-continue";
   head.chunked = head.header("transfer-encoding") != nullptr;

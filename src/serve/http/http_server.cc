@@ -29,6 +29,7 @@ constexpr size_t kReadBytes = 65536;
 constexpr int kReadsInTurn = 64;  // of one connection, before the others get theirs
 constexpr size_t kMostLingerBytes = size_t{256} << 20;
 constexpr double kLingerSeconds = 3;
+constexpr size_t kMostRefused = 64;  // connections above the limit that are told so
 
 double seconds_since(HttpClock::time_point t) {
   return std::chrono::duration<double>(HttpClock::now() - t).count();
@@ -163,7 +164,9 @@ class Server final : public HttpServer {
         if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(10));
         return;
       }
-      if (fault_at(FaultPoint::kAccept)) {
+      // A few of those above the limit are told so; by TLS that would take a handshake.
+      if (connections_.size() >= options_.max_connections + (options_.tls ? 0 : kMostRefused) ||
+          fault_at(FaultPoint::kAccept)) {
         ::close(fd);
         continue;
       }
@@ -199,6 +202,7 @@ class Server final : public HttpServer {
     {
       const std::lock_guard lock(c->mutex);
       if (c->state == State::kBody) give_back(*c);
+      c->drop_answer(*loop_);
       c->socket.close();
     }
     const auto left = connections_.extract(c->id);

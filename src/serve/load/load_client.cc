@@ -12,6 +12,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/serve/live_plane.h"
+#include "protocol/grpc_ends.h"
 
 namespace heddle {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr size_t kMostAnswerBytes = size_t{1} << 30;
 
 std::string url_of(const LoadTarget& target, const std::string& path) {
-  return std::string(target.tls ? "https://" : "http://") + authority_of(target) + path;
+  return std::string(target.tls ? "https://" : "http://") + host_port(target.host, target.port) + path;
 }
 
 // A socket that begins to connect; -1: none is left, or there is no way.
@@ -43,11 +44,6 @@ bool takes_connections(const addrinfo& address, int ms) {
 }
 
 }  // namespace
-
-std::string authority_of(const LoadTarget& target) {
-  const bool by_number = target.host.find(':') != std::string::npos;  // IPv6
-  return (by_number ? "[" + target.host + "]" : target.host) + ":" + std::to_string(target.port);
-}
 
 Result<SocketAddress> find_address(const LoadTarget& target, double seconds) {
   addrinfo hints = {}, *found = nullptr;
@@ -80,7 +76,7 @@ Status LoadConnection::open(const LoadTarget& target, const SocketAddress& addre
   ::setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) != 0 &&
       errno != EINPROGRESS)
-    return io_error("cannot connect to " + authority_of(target) + ": " + std::strerror(errno));
+    return io_error("cannot connect to " + host_port(target.host, target.port) + ": " + std::strerror(errno));
   if (target.tls) HEDDLE_RETURN_IF_ERROR(socket_.connect_tls(*target.tls, target.host));
   return {};
 }
@@ -145,7 +141,8 @@ bool LoadConnection::is_whole(bool ended) {
 }
 
 std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path) {
-  std::string head = method + " " + path + " HTTP/1.1\r\nHost: " + authority_of(target) + "\r\n";
+  std::string head =
+      method + " " + path + " HTTP/1.1\r\nHost: " + host_port(target.host, target.port) + "\r\n";
   for (const auto& [name, value] : target.headers) head += name + ": " + value + "\r\n";
   if (!target.bearer_token.empty()) head += "Authorization: Bearer " + target.bearer_token + "\r\n";
   return head;

@@ -59,8 +59,6 @@ class LoadConnection {
 // What an answer of JSON says is wrong; empty: nothing.
 std::string error_text(const Result<Json>& json);
 
-// HOST:PORT of a URL.
-std::string authority_of(const LoadTarget& target);
 // The head of a request without its empty line's end: method, host, token.
 std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path);
 

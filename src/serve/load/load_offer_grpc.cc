@@ -86,7 +86,7 @@ std::shared_ptr<grpc::Channel> load_channel(const LoadTarget& target, int number
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  return grpc_channel(grpc_address(target.host, target.port), target.tls != nullptr, target.grpc_trusted,
+  return grpc_channel(host_port(target.host, target.port), target.tls != nullptr, target.grpc_trusted,
                       arguments);
 }
 

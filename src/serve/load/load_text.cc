@@ -8,7 +8,7 @@
 #include "heddle/report/fleet_view.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/load.h"
-#include "load_client.h"
+#include "protocol/grpc_ends.h"
 
 namespace heddle {
 namespace {
@@ -67,7 +67,7 @@ std::string load_page(const LoadTarget& target, std::span<const ModelUnderLoad> 
   for (const auto& m : models)
     shown.models.push_back({m.name, ns_from_us(m.slo_us), m.planned_rate_per_s, {}});
   FleetSimulationView view;
-  view.title = "load on " + authority_of(target);
+  view.title = "load on " + host_port(target.host, target.port);
   view.traffic = about.traffic;
   view.deployment = &shown;
   view.series = {{"served", {{about.load_factor, r.counted}}}};

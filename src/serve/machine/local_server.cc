@@ -68,13 +68,19 @@ class Server final : public LocalServer {
 
   ~Server() override {
     service_.set_repository({});
+    stop();
+    if (worker_.joinable()) worker_.join();
+  }
+
+  void stop() override {
+    std::deque<Job> jobs;
     {
       const std::lock_guard lock(jobs_mutex_);
       quit_ = true;
+      std::swap(jobs, jobs_);
     }
     jobs_changed_.notify_all();
-    if (worker_.joinable()) worker_.join();
-    for (const auto& job : jobs_) job.done(cancelled_error("the server is stopping"));
+    for (const auto& job : jobs) job.done(cancelled_error("the server is stopping"));
   }
 
   Status start(std::vector<ModelSource> sources) {
@@ -368,14 +374,16 @@ class Server final : public LocalServer {
   }
 
   void put(Job job) {
+    const char* why = "the server is stopping";
     {
       const std::lock_guard lock(jobs_mutex_);
-      if (jobs_.size() < kMostJobs) {
+      if (!quit_ && jobs_.size() < kMostJobs) {
         jobs_.push_back(std::move(job));
         return jobs_changed_.notify_one();
       }
+      if (!quit_) why = "too many loads and unloads wait; try again later";
     }
-    job.done(cancelled_error("too many loads and unloads wait; try again later"));
+    job.done(cancelled_error(why));
   }
 
   // Loads and unloads on a thread of its own: they take seconds. In between it looks at the machine.

@@ -110,6 +110,7 @@ std::vector<LiveRequest*> Plane::drain(bool hand_over) {
     for (const auto& p : scheduler_->drain()) {
       requests_.take_map(p.request, deferred.released);
       if (!hand_over) {
+        if (LiveRequest* r = requests_.at(p.request)) r->error = "the server is stopping";
         requests_.settle(p.request, Outcome::kWithdrawn, now, deferred.settled);
       } else if (LiveRequest* r = requests_.release(p.request)) {
         r->begun = 0;  // of a batch that was recalled

@@ -53,7 +53,7 @@ Result<WorkerSecurity> read_worker_security(const std::string& certificate_file,
   return security;
 }
 
-std::string grpc_address(const std::string& host, int port) {
+std::string host_port(const std::string& host, int port) {
   const bool bare_v6 = host.find(':') != std::string::npos && !host.starts_with('[');
   return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
@@ -71,7 +71,7 @@ Result<GrpcListener> grpc_listen(grpc::ServerBuilder& builder, const std::string
                                  const TlsIdentity& tls, grpc::Service& service, const std::string& whom) {
   if (port < 0 || port > 65535)
     return invalid_input("port " + std::to_string(port) + ": expected 0 (any free one) to 65535");
-  const auto address = grpc_address(host, port);
+  const auto address = host_port(host, port);
   GrpcListener listener;
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second server on a port is a mistake
   builder.AddListeningPort(address, listening_credentials(tls), &listener.port);

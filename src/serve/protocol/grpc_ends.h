@@ -12,7 +12,7 @@
 namespace heddle {
 
 // HOST:PORT, an IPv6 host in brackets.
-std::string grpc_address(const std::string& host, int port);
+std::string host_port(const std::string& host, int port);
 // Is it HOST:PORT with a port from 1?
 Status check_grpc_address(const std::string& address);
 

@@ -3,9 +3,11 @@
 #include <grpcpp/resource_quota.h>
 
 #include <chrono>
+#include <exception>
 #include <iterator>
 
 #include "grpc_ends.h"
+#include "grpc_infer.h"
 #include "grpc_message.h"
 #include "heddle/base/version.h"
 #include "heddle/serve/http_message.h"
@@ -55,12 +57,17 @@ void fill(const ServedModel& model, const ModelStatisticsRecord& from, inference
   fill(from.compute, *stats.mutable_compute_infer());
 }
 
-class Calls final : public inference::GRPCInferenceService::CallbackService {
+using CallsBase = inference::GRPCInferenceService::WithRawCallbackMethod_ModelInfer<
+    inference::GRPCInferenceService::CallbackService>;
+
+class Calls final : public CallsBase {
  public:
+  using CallsBase::ModelInfer;
   Calls(InferService& service, const GrpcServerOptions& options)
       : service_(service),
         wanted_(options.bearer_token.empty() ? "" : "Bearer " + options.bearer_token),
-        rate_(options.rate) {}
+        rate_(options.rate),
+        budget_(std::make_shared<InferBudget>(options.max_memory_bytes)) {}
 
   Reactor* ServerLive(CallbackServerContext* context, const inference::ServerLiveRequest*,
                       inference::ServerLiveResponse* response) override {
@@ -106,18 +113,26 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     return grpc_finish(*context, grpc::Status::OK);
   }
 
-  Reactor* ModelInfer(CallbackServerContext* context, const inference::ModelInferRequest* message,
-                      inference::ModelInferResponse* response) override {
+  Reactor* ModelInfer(CallbackServerContext* context, const grpc::ByteBuffer* bytes,
+                      grpc::ByteBuffer* response) override {
     if (!permitted(*context)) return refuse(context);
     if (rate_ && !rate_->take())
       return grpc_finish(*context, {grpc::StatusCode::RESOURCE_EXHAUSTED,
                                     "more than the permitted requests per second; try again later"});
     const auto trace = service_.tracer() != nullptr ? traced(*service_.tracer(), *context) : nullptr;
-    auto request = infer_request_from_proto(*message);
+    // The call's own buffer: what is parsed need not be there twice.
+    const auto read = read_infer_message(*const_cast<grpc::ByteBuffer*>(bytes), budget_);
+    if (!read.message) {
+      if (trace) trace->record.error = read.status.error_message();
+      return grpc_finish(*context, read.status);
+    }
+    auto request = infer_request_from_proto(*read.message);
     if (!request.ok()) {
       if (trace) trace->record.error = request.error().to_string();
       return grpc_finish(*context, grpc_status(request.error()));
     }
+    for (auto& input : request->inputs)
+      if (!input.owner) input.owner = read.message;
     request->trace = trace;
     // A client's own deadline is one, too.
     const auto deadline = context->deadline();
@@ -130,10 +145,8 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
         request->timeout_us = std::max<int64_t>(1, left);
     }
     Reactor* const reactor = context->DefaultReactor();
-    service_.infer(std::move(*request), [reactor, response](Result<InferResponse> result) {
-      if (!result.ok()) return reactor->Finish(grpc_status(result.error()));
-      infer_response_to_proto(*result, *response);
-      reactor->Finish(grpc::Status::OK);
+    service_.infer(std::move(*request), [reactor, response](const Result<InferResponse>& result) {
+      reactor->Finish(result.ok() ? encode(*result, *response) : grpc_status(result.error()));
     });
     return reactor;
   }
@@ -203,6 +216,17 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     };
     return tracer.begin("grpc", only("traceparent"), only("tracestate"));
   }
+  // On a device's thread: nothing may escape.
+  static grpc::Status encode(const InferResponse& answer, grpc::ByteBuffer& bytes) {
+    try {
+      inference::ModelInferResponse message;
+      infer_response_to_proto(answer, message);
+      bool own = false;
+      return grpc::SerializationTraits<inference::ModelInferResponse>::Serialize(message, &bytes, &own);
+    } catch (const std::exception& e) {
+      return {grpc::StatusCode::INTERNAL, e.what()};
+    }
+  }
   static Reactor* refuse(CallbackServerContext* context) {
     return grpc_finish(*context, {grpc::StatusCode::UNAUTHENTICATED,
                                   "this server wants the metadata 'authorization: Bearer TOKEN'"});
@@ -225,6 +249,8 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
   InferService& service_;
   const std::string wanted_;
   const std::shared_ptr<RateLimit> rate_;
+  const std::shared_ptr<InferBudget>
+      budget_;  // of ModelInfer's messages, which the quota does not count once parsed
 };
 
 class Server final : public GrpcServer {
@@ -237,6 +263,7 @@ class Server final : public GrpcServer {
     quota.Resize(options.max_memory_bytes);
     grpc::ServerBuilder builder;
     builder.SetResourceQuota(quota);
+    ask_silent_callers(builder);
     builder.SetMaxReceiveMessageSize(
         static_cast<int>(std::min<size_t>(options.max_message_bytes, INT32_MAX)));
     builder.SetMaxSendMessageSize(-1);

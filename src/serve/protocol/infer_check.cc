@@ -100,7 +100,9 @@ Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r
       return bad_request(m.name, "the input '" + t.name +
                                      "' is state that the server keeps for each session; do not send it");
   }
-  if (r.inputs.size() > m.inputs.size()) return bad_request(m.name, "an input is given twice");
+  // All of them are known, and none is state.
+  if (std::cmp_greater(r.inputs.size(), std::ranges::count(m.inputs, false, &TensorInfo::state)))
+    return bad_request(m.name, "an input is given twice");
   bool first = true;
   for (const auto& info : m.inputs) {
     if (info.state) {

@@ -327,15 +327,15 @@ bool InferService::ready() const {
 
 void InferService::infer(InferRequest request, Done done) {
   if (request.trace) {
-    request.trace->record.model = request.model;
-    request.trace->record.id = request.id;
+    constexpr size_t kMostTraced = 256;
+    request.trace->record.model = request.model.substr(0, kMostTraced);
+    request.trace->record.id = request.id.substr(0, kMostTraced);
     done = [trace = request.trace, done = std::move(done)](Result<InferResponse> result) {
       if (!result.ok()) trace->record.error = result.error().to_string();
       done(std::move(result));
     };
   }
-  WaitingRequest came{std::move(request), std::move(done), live_now()};
-  begin(came, nullptr);
+  begin_in_turn({std::move(request), std::move(done), live_now()}, nullptr);
 }
 
 void InferService::begin(WaitingRequest& came, std::unique_ptr<SessionTurn> turn) {

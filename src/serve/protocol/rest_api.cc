@@ -1,6 +1,8 @@
 #include "heddle/serve/rest_api.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
 #include "dashboard.h"
 #include "heddle/base/json.h"
@@ -125,6 +127,23 @@ std::shared_ptr<RequestTrace> traced(Tracer& tracer, const HttpHead& head) {
   return tracer.begin("http", parents == 1 ? *parent : "", state != nullptr ? *state : "");
 }
 
+// On a device's thread: nothing may escape.
+HttpResponse encoded(const InferResponse& answer) {
+  try {
+    if (fault_at(FaultPoint::kAnswer)) throw std::bad_alloc();
+    auto body = infer_response_body(answer);
+    HttpResponse response;
+    response.body = std::move(body.bytes);
+    if (body.json_bytes) {
+      response.content_type = "application/octet-stream";
+      response.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*body.json_bytes));
+    }
+    return response;
+  } catch (const std::exception& e) {
+    return error_response(internal_error(e.what()));
+  }
+}
+
 void infer(InferService& service, const HttpHead& head, const HttpBody& body, const HttpReply& reply,
            const std::string& model, const std::string& version) {
   const auto trace = service.tracer() != nullptr ? traced(*service.tracer(), head) : nullptr;
@@ -146,15 +165,7 @@ void infer(InferService& service, const HttpHead& head, const HttpBody& body, co
   request->version = version;
   service.infer(std::move(*request), [reply](Result<InferResponse> result) {
     if (!result.ok()) return reply.send(error_response(result.error()));
-    if (fault_at(FaultPoint::kAnswer)) return reply.send(error_response(fault_error()));
-    auto encoded = infer_response_body(*result);
-    HttpResponse response;
-    response.body = std::move(encoded.bytes);
-    if (encoded.json_bytes) {
-      response.content_type = "application/octet-stream";
-      response.headers.emplace_back("Inference-Header-Content-Length", std::to_string(*encoded.json_bytes));
-    }
-    reply.send(std::move(response));
+    reply.send(encoded(*result));
   });
 }
 

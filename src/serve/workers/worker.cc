@@ -162,7 +162,7 @@ class WorkerProcess final : public Worker {
     WorkerEntry entry;
     entry.name = options_.name;
     entry.address = resources_.address =
-        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, listener_->port());
+        host_port(options_.advertise.empty() ? options_.host : options_.advertise, listener_->port());
     entry.pid = ::getpid();
     entry.incarnation = std::to_string(entry.pid) + "-" + std::to_string(wall_ns());
     entry.devices = options_.devices;

@@ -55,6 +55,8 @@ class LocalServer {
   // on several ranks cannot be loaded (kUnsupported).
   virtual Status load(const std::string& model) = 0;
   virtual Status unload(const std::string& model) = 0;
+  // Loads and unloads that clients asked for and that have not begun fail, and so do later ones. Does not wait.
+  virtual void stop() = 0;
 };
 
 }  // namespace heddle
