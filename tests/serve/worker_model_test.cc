@@ -238,6 +238,12 @@ TEST_F(WorkersHere, DevicesMustBeThereAndApart) {
 
 class SharedCores : public WorkersHere {
  protected:
+  void SetUp() override {
+#if defined(HEDDLE_THREAD_SANITIZER)
+    GTEST_SKIP() << "the thread sanitizer often waits for itself here (docs/measurements/checks.md)";
+#endif
+    WorkersHere::SetUp();
+  }
   WorkerOptions on(const std::string& device_class, const std::string& device, bool share = false) const {
     WorkerOptions options;
     options.devices = {{device_class, 1}};

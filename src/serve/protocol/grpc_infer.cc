@@ -16,8 +16,8 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// Names, tensors, parameters, lists: a request of a thousand inputs has some thousands. Parsed, an empty one takes up to
-// a hundred times its two bytes.
+// Names, tensors, parameters, lists: a request of a thousand inputs has some thousands. Parsed, an empty one takes up
+// to a hundred times its two bytes.
 constexpr int kMostParts = 1 << 16;
 // A smaller message takes no memory that is worth counting exactly.
 constexpr size_t kWorthCounting = size_t{64} << 10;
@@ -35,8 +35,8 @@ std::optional<Level> below(Level level, int field) {
   return std::nullopt;
 }
 
-// Whether the fields of variable size up to the stream's end are at most `left`, which it lowers. What is malformed is left
-// to the parser.
+// Whether the fields of variable size up to the stream's end are at most `left`, which it lowers. What is malformed
+// is left to the parser.
 bool has_few_parts(CodedInputStream& in, Level level, int& left) {
   while (const uint32_t tag = in.ReadTag()) {
     if (WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {

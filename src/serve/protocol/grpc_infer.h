@@ -1,5 +1,5 @@
-// Messages of ModelInfer calls. The server reads them itself: once the call is permitted, within a budget of memory, and
-// only if they have no more parts than a request may need.
+// Messages of ModelInfer calls. The server reads them itself: once the call is permitted, within a budget of memory,
+// and only if they have no more parts than a request may need.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>

@@ -345,6 +345,13 @@ void InferService::begin(WaitingRequest& came, std::unique_ptr<SessionTurn> turn
     came.done(std::move(error));
   };
   if (stopping_) return end(cancelled_error("the server is stopping"));
+  if (changing_) {
+    const std::lock_guard held(held_mutex_);
+    auto& [request, its_turn] = held_.emplace_back();
+    request = std::move(came);
+    its_turn = std::move(turn);
+    return;
+  }
   const auto it = index_.find(came.request.model);
   if (it == index_.end()) return end(no_model(came.request.model));
   const auto model = current_->models[it->second];
@@ -419,65 +426,6 @@ void InferService::begin(WaitingRequest& came, std::unique_ptr<SessionTurn> turn
   call->done = std::move(came.done);
   call->turn = std::move(turn);
   for (Row& row : std::span(call.release()->rows)) current_->plane->submit(row);
-}
-
-void InferService::serve(std::unique_ptr<Generation> next) {
-  std::unique_ptr<Generation> old;
-  {
-    const std::unique_lock lock(gate_);
-    std::vector<LiveRequest*> pending;
-    if (current_ && current_->plane) {
-      fault_at(FaultPoint::kDrain);
-      pending = current_->plane->drain(true);
-      while (!current_->plane->idle()) sleep_ns(200 * kNsPerUs);
-    }
-    old = std::move(current_);
-    current_ = std::move(next);
-    index_.clear();
-    const auto old_places = std::exchange(places_, {});
-    uint32_t place = 0;
-    for (uint32_t m = 0; m < current_->models.size(); ++m) {
-      index_[current_->models[m]->name] = m;
-      places_.push_back(place);
-      place += plane_models(*current_->models[m]);
-    }
-    for (auto* r : pending) {
-      const auto after =
-          std::upper_bound(old_places.begin(), old_places.end(), r->model) - old_places.begin();
-      const ServedModel& was = *old->models[static_cast<size_t>(after - 1)];
-      const uint32_t bucket = r->model - old_places[static_cast<size_t>(after - 1)];
-      const auto it = index_.find(was.name);
-      if (it == index_.end() || !same_rows(was, *current_->models[it->second])) {
-        r->outcome = Outcome::kWithdrawn;
-        r->error = it == index_.end() ? "the model was unloaded" : "the model has other tensors now";
-        r->finished = live_now();
-        r->settled();
-      } else {
-        r->model = places_[it->second] + bucket;
-        current_->plane->submit(*r);
-      }
-    }
-    sessions_->retain(current_->models);
-    if (started_ns_ == 0) started_ns_ = live_now();
-    ++generations_;
-  }
-}
-
-void InferService::stop(double seconds) {
-  stopping_ = true;
-  sessions_->close();
-  const auto until = live_now() + ns_from_us(seconds * 1e6);
-  std::unique_ptr<Generation> old;
-  {
-    const std::unique_lock lock(gate_);
-    if (!current_) return;
-    if (current_->plane) {
-      current_->plane->drain(false);
-      while (!current_->plane->idle() && live_now() < until) sleep_ns(1000 * kNsPerUs);
-    }
-    old = std::move(current_);
-    index_.clear();
-  }
 }
 
 ModelStatisticsRecord InferService::statistics(const std::string& model) const {

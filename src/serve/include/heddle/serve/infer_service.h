@@ -6,7 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/json_fwd.h"
@@ -118,7 +120,7 @@ class InferService {
   std::vector<Repository::Entry> index() const;
 
   // Cuts over: what the old plane has not begun goes to the new one by the models' names (of models that are
-  // gone it is withdrawn), what runs is waited for; meanwhile new requests wait.
+  // gone it is withdrawn), what runs is waited for. Meanwhile new requests wait, but no caller of infer() does.
   void serve(std::unique_ptr<Generation> next);
   // Begins nothing more; waits up to `seconds` for what runs. What is left then fails.
   void stop(double seconds);
@@ -163,13 +165,22 @@ class InferService {
   // `turn`: of a request that waited for it in its session, else null. Moves what `request` holds into what answers it.
   void begin(WaitingRequest& request, std::unique_ptr<SessionTurn> turn);
   void begin_in_turn(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
+  // Those that came during a cut-over.
+  void begin_held();
+  // Requests that `old` had not begun, to the current plane. With the gate held, exclusively.
+  void take_over(const Generation* old, std::span<LiveRequest* const> pending);
   Error no_model(const std::string& name) const;
   // All requests per second that the current plan's devices sustain, and the part of them that the way to the service
   // carries. With the gate held.
   double devices_rate() const;
   double carried_part() const;
 
+  Mutex serving_;             // of serve(), for which stop() waits
   mutable SharedMutex gate_;  // exclusive while the plane changes
+  bool changing_ = false;     // what the plane runs is waited for: requests are held
+  Mutex held_mutex_;
+  using Held = std::pair<WaitingRequest, std::unique_ptr<SessionTurn>>;
+  std::vector<Held> held_;
   std::unique_ptr<Generation> current_;
   std::map<std::string, uint32_t> index_;  // of the current models
   std::vector<uint32_t> places_;           // [model]: its first one in the plane

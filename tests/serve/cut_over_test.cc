@@ -1,0 +1,107 @@
+// A change of what is served while a run takes long: nobody but the change itself waits for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <latch>
+#include <thread>
+
+#include "data_plane_support.h"
+#include "heddle/base/json.h"
+#include "heddle/serve/infer_service.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+// Runs until the test lets it end.
+class HeldRun final : public DeviceRunner {
+ public:
+  Status run(std::span<LiveRequest* const>) override {
+    begun.count_down();
+    end.wait();
+    return {};
+  }
+  std::latch begun{1}, end{1};
+};
+
+struct ChangedService {
+  ChangedService() { service.serve(generation(held)); }
+
+  static std::unique_ptr<Generation> generation(const std::shared_ptr<DeviceRunner>& runner) {
+    const auto deployment = small_deployment(3'600 * kNsPerSecond, {{{1, {1000}, {}}}});
+    LivePlaneOptions options;
+    options.scheduler = SchedulerKind::kReactive;
+    auto made = std::make_unique<Generation>();
+    made->plane = LivePlane::create(deployment, options, {runner}).value();
+    auto model = std::make_shared<ServedModel>();
+    model->name = "m";
+    model->version = "1";
+    model->inputs = {{"payload", DType::kU8, {-1}, 0}};
+    model->outputs = {{"batch_size", DType::kI64, {1}, 8}};
+    model->any_payload = true;
+    model->slo_us = 3.6e9;
+    made->models.push_back(model);
+    return made;
+  }
+
+  std::future<std::string> infer() {
+    const auto outcome = std::make_shared<std::promise<std::string>>();
+    InferRequest request;
+    request.model = "m";
+    request.inputs = {{"payload", DType::kU8, {0}, nullptr, 0, nullptr}};
+    service.infer(std::move(request), [outcome](const Result<InferResponse>& answer) {
+      outcome->set_value(answer.ok() ? "answered" : answer.error().to_string());
+    });
+    return outcome->get_future();
+  }
+
+  std::shared_ptr<HeldRun> held = std::make_shared<HeldRun>();
+  InferService service;
+};
+
+TEST(CutOver, AsksAndNewRequestsDoNotWaitForWhatRuns) {
+  ChangedService s;
+  auto first = s.infer();
+  s.held->begun.wait();
+  std::thread change([&s] { s.service.serve(ChangedService::generation(nullptr)); });
+  std::vector<std::future<std::string>> later;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_TRUE(s.service.ready());
+    EXPECT_EQ(s.service.models().size(), 1u);
+    EXPECT_EQ(s.service.status()["models"].size(), 1u);
+    EXPECT_THAT(s.service.metrics(), HasSubstr("heddle"));
+    later.push_back(s.infer());
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  EXPECT_EQ(first.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  s.held->end.count_down();
+  change.join();
+  EXPECT_EQ(first.get(), "answered");
+  for (auto& outcome : later) EXPECT_EQ(outcome.get(), "answered");
+}
+
+TEST(CutOver, AStopMeanwhileAnswersEverything) {
+  ChangedService s;
+  auto first = s.infer();
+  s.held->begun.wait();
+  std::thread change([&s] { s.service.serve(ChangedService::generation(nullptr)); });
+  std::vector<std::future<std::string>> later;
+  for (int i = 0; i < 20; ++i) {
+    later.push_back(s.infer());
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  std::thread stop([&s] { s.service.stop(60); });
+  for (auto& outcome : later) EXPECT_THAT(outcome.get(), HasSubstr("the server is stopping"));
+  s.held->end.count_down();
+  stop.join();
+  change.join();
+  EXPECT_EQ(first.get(), "answered");
+  EXPECT_FALSE(s.service.ready());
+  EXPECT_THAT(s.infer().get(), HasSubstr("the server is stopping"));
+}
+
+}  // namespace
+}  // namespace heddle
