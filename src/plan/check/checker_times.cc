@@ -353,9 +353,13 @@ void PlanChecker::check_totals() {
     report(Violation::kTime, "the makespan is given as " + std::to_string(timeline_.makespan_us) +
                                  " us, but the last step ends at " + std::to_string(makespan_));
   }
+  // Sums of the steps' times, each of which is as exact as its end.
+  const double rounding =
+      std::numeric_limits<double>::epsilon() * makespan_ * static_cast<double>(plan_.steps.size());
+  const auto sums_differ = [&](double a, double b) { return !(std::abs(a - b) <= tolerance(b) + rounding); };
   double period = 0;
   for (const auto& [key, us] : load_us_) period = std::max(period, us);
-  if (problem_.objective == Objective::kThroughput && differs(timeline_.period_us, period)) {
+  if (problem_.objective == Objective::kThroughput && sums_differ(timeline_.period_us, period)) {
     report(Violation::kTime, "the period is given as " + std::to_string(timeline_.period_us) +
                                  " us, but the busiest resource needs " + std::to_string(period) +
                                  " us per request");
@@ -363,7 +367,7 @@ void PlanChecker::check_totals() {
   for (size_t d = 0; d < timeline_.device_busy_us.size(); ++d) {
     const auto it = load_us_.find({kDeviceResource, static_cast<int>(d), 0});
     const double busy = it == load_us_.end() ? 0 : it->second;
-    if (d >= cluster_.num_devices() || differs(timeline_.device_busy_us[d], busy)) {
+    if (d >= cluster_.num_devices() || sums_differ(timeline_.device_busy_us[d], busy)) {
       report(Violation::kTime, "device " + std::to_string(d) + " is said to be busy for " +
                                    std::to_string(timeline_.device_busy_us[d]) + " us, but its steps take " +
                                    std::to_string(busy));
