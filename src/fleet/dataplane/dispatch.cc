@@ -405,7 +405,7 @@ void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& a
   path.device = batch.device;
   if (probe_from(batch.pipeline, batch.size, lost, t, kNever, path)) return reserve(id, lost, path, now);
   // A device that is at work on the batch is not free before it has ended: finished() looks for a path again.
-  const BookingId held = batch.booking[2 * holder];
+  const BookingId held = batch.booking[size_t{2} * holder];
   if (held != kNoId && book_[held].running) return cancel_from(id, 2 * holder + 1, now, actions);
   give_up(id, options_.retry, now, actions);
 }
