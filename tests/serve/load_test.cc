@@ -161,12 +161,14 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
 }
 
 TEST(Load, AStopSendsNothingMoreAndKeepsTheResult) {
+  std::mutex mutex;
   std::vector<HttpReply> kept;
   std::atomic<int> n{0};
   CancelToken cancel;
   Stub stub([&](const HttpHead&, HttpBody body, HttpReply reply) {
     if (n++ == 0) return reply.send(answer_to(body));
-    kept.push_back(reply);  // on the server's one thread
+    const std::lock_guard lock(mutex);
+    kept.push_back(reply);
     cancel.cancel();
   });
   LoadOptions options;
@@ -176,7 +178,10 @@ TEST(Load, AStopSendsNothingMoreAndKeepsTheResult) {
   arrivals.push_back({3'600 * kNsPerSecond, 0});  // due in an hour
   const auto result = run_load(stub.target, kModels, arrivals, options);
   ASSERT_TRUE(result.ok()) << result.error().to_string();
-  kept.clear();
+  {
+    const std::lock_guard lock(mutex);
+    kept.clear();
+  }
   EXPECT_EQ(n, 2);
   EXPECT_EQ(result->counted.total.arrivals, 50U);  // what was due, and no more
   EXPECT_EQ(result->counted.total.in_time, 1U);
