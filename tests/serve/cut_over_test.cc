@@ -10,6 +10,7 @@
 #include "data_plane_support.h"
 #include "heddle/base/json.h"
 #include "heddle/serve/infer_service.h"
+#include "load_support.h"
 
 namespace heddle {
 namespace {
@@ -32,19 +33,7 @@ struct ChangedService {
 
   static std::unique_ptr<Generation> generation(const std::shared_ptr<DeviceRunner>& runner) {
     const auto deployment = small_deployment(3'600 * kNsPerSecond, {{{1, {1000}, {}}}});
-    LivePlaneOptions options;
-    options.scheduler = SchedulerKind::kReactive;
-    auto made = std::make_unique<Generation>();
-    made->plane = LivePlane::create(deployment, options, {runner}).value();
-    auto model = std::make_shared<ServedModel>();
-    model->name = "m";
-    model->version = "1";
-    model->inputs = {{"payload", DType::kU8, {-1}, 0}};
-    model->outputs = {{"batch_size", DType::kI64, {1}, 8}};
-    model->any_payload = true;
-    model->slo_us = 3.6e9;
-    made->models.push_back(model);
-    return made;
+    return payload_generation(deployment, {runner}, 3.6e9);
   }
 
   std::future<std::string> infer() {

@@ -20,10 +20,14 @@ inline std::vector<Arrival> steady(int count, TimeNs gap) {
 
 // The deployment's one model, "m", on timed devices, which take payloads of any size within 500 ms. Null,
 // with a failure of the test: there is no plane for it.
-inline std::unique_ptr<Generation> payload_generation(const Deployment& d) {
+// `runners` run in place of the first devices.
+inline std::unique_ptr<Generation> payload_generation(const Deployment& d,
+                                                      std::vector<std::shared_ptr<DeviceRunner>> runners = {},
+                                                      double slo_us = 500e3) {
   LivePlaneOptions plane;
   plane.scheduler = SchedulerKind::kReactive;
-  auto live = LivePlane::create(d, plane, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
+  runners.resize(d.devices.size());
+  auto live = LivePlane::create(d, plane, std::move(runners));
   EXPECT_TRUE(live.ok());
   if (!live.ok()) return nullptr;
   auto generation = std::make_unique<Generation>();
@@ -34,7 +38,7 @@ inline std::unique_ptr<Generation> payload_generation(const Deployment& d) {
   model->inputs = {{"payload", DType::kU8, {-1}, 0}};
   model->outputs = {{"batch_size", DType::kI64, {1}, 8}};
   model->any_payload = true;
-  model->slo_us = 500e3;
+  model->slo_us = slo_us;
   generation->models.push_back(model);
   return generation;
 }

@@ -98,6 +98,12 @@ Status read_length(const HttpHeaders& headers, std::optional<uint64_t>& length) 
   return {};
 }
 
+// The first header of that name (lower case); nullptr: there is none.
+const std::string* find_header(const HttpHeaders& headers, std::string_view name) {
+  const auto found = std::ranges::find(headers, name, &HttpHeaders::value_type::first);
+  return found == headers.end() ? nullptr : &found->second;
+}
+
 bool keeps_alive(const HttpHeaders& headers, bool by_default) {
   for (const auto& [name, value] : headers) {
     if (name != "connection") continue;
@@ -139,11 +145,7 @@ std::optional<char> percent_code(std::string_view text, size_t at) {
   return high < 0 || low < 0 ? std::nullopt : std::optional(static_cast<char>(high * 16 + low));
 }
 
-const std::string* HttpHead::header(std::string_view name) const {
-  for (const auto& h : headers)
-    if (h.first == name) return &h.second;
-  return nullptr;
-}
+const std::string* HttpHead::header(std::string_view name) const { return find_header(headers, name); }
 
 std::optional<size_t> head_end(std::string_view text) {
   for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
@@ -197,8 +199,7 @@ Result<HttpAnswerHead> read_http_answer_head(std::string_view text) {
   if (head.status < 100) return invalid_input("the answer has no status");
   HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
   HEDDLE_RETURN_IF_ERROR(read_length(head.headers, head.content_length));
-  head.chunked =
-      std::ranges::any_of(head.headers, [](const auto& h) { return h.first == "transfer-encoding"; });
+  head.chunked = find_header(head.headers, "transfer-encoding") != nullptr;
   if (head.status < 200 || head.status == 204) head.content_length = 0;
   head.keep_alive = keeps_alive(head.headers, line[7] == '1') && (head.chunked || head.content_length);
   return head;

@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -23,19 +22,10 @@ std::string url_of(const LoadTarget& target, const std::string& path) {
   return std::string(target.tls ? "https://" : "http://") + host_port(target.host, target.port) + path;
 }
 
-// A socket that begins to connect; -1: none is left, or there is no way.
-int start_connecting(const sockaddr* address, socklen_t size) {
-  const int fd = ::socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd >= 0 && ::connect(fd, address, size) != 0 && errno != EINPROGRESS) {
-    ::close(fd);
-    return -1;
-  }
-  return fd;
-}
-
 bool takes_connections(const addrinfo& address, int ms) {
-  const FileHandle socket(start_connecting(address.ai_addr, address.ai_addrlen));
+  const FileHandle socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return false;
+  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0 && errno != EINPROGRESS) return false;
   pollfd p = {socket.get(), POLLOUT, 0};
   int error = 0;
   socklen_t size = sizeof error;
