@@ -48,12 +48,22 @@ class Messages {
   std::vector<int64_t> done_;
 };
 
-double us_since(int64_t begin_ns) { return static_cast<double>(now_ns() - begin_ns) / 1000; }
+class Watch {
+ public:
+  explicit Watch(const LinkOptions& options) : options_(options), begin_ns_(now()) {}
+  double us() const { return static_cast<double>(now() - begin_ns_) / 1000; }
+
+ private:
+  int64_t now() const { return options_.clock_ns ? options_.clock_ns() : now_ns(); }
+  const LinkOptions& options_;
+  const int64_t begin_ns_;
+};
 
 class Pair {
  public:
-  Pair(Transport& transport, const RankLink& link, int64_t bytes)
-      : starts_(transport.rank() == link.a),
+  Pair(Transport& transport, const RankLink& link, int64_t bytes, const LinkOptions& options)
+      : options_(options),
+        starts_(transport.rank() == link.a),
         peer_(starts_ ? link.b : link.a),
         messages_(transport),
         out_(static_cast<size_t>(bytes)),
@@ -62,13 +72,13 @@ class Pair {
   bool starts() const { return starts_; }
   // One round trip; the starting rank learns the time in us.
   Result<double> round_trip() {
-    const int64_t begin = now_ns();
+    const Watch watch(options_);
     for (const bool send : {starts_, !starts_}) {
       HEDDLE_RETURN_IF_ERROR(send ? messages_.send(peer_, kDataTag, out_)
                                   : messages_.receive(peer_, kDataTag, in_));
       HEDDLE_RETURN_IF_ERROR(messages_.wait(kDataTag));
     }
-    return us_since(begin);
+    return watch.us();
   }
 
   // Messages both ways at once, after a start signal, whose sender learns the time in us.
@@ -78,15 +88,16 @@ class Pair {
       HEDDLE_RETURN_IF_ERROR(messages_.receive(peer_, kWordTag, word_));
       HEDDLE_RETURN_IF_ERROR(messages_.wait(kWordTag));
     }
-    const int64_t begin = now_ns();
+    const Watch watch(options_);
     if (starts_) HEDDLE_RETURN_IF_ERROR(messages_.send(peer_, kWordTag, word_));
     HEDDLE_RETURN_IF_ERROR(messages_.send(peer_, kDataTag, out_));
     HEDDLE_RETURN_IF_ERROR(messages_.wait(kDataTag));
     HEDDLE_RETURN_IF_ERROR(messages_.wait(kWordTag));
-    return us_since(begin);
+    return watch.us();
   }
 
  private:
+  const LinkOptions& options_;
   const bool starts_;
   const int peer_;
   Messages messages_;
@@ -105,16 +116,21 @@ Result<double> least_of(int times, const Once& once) {
   return least;
 }
 
+struct OneWay {
+  double us = 0;     // median
+  double least = 0;  // what messages at once, of which the fastest count, are compared with
+};
+
 // The starting rank computes the number of round trips from the first few and tells the other rank.
-Result<double> one_way_us(RankGroup& group, const RankLink& link, int64_t bytes, double seconds) {
-  Pair pair(group.transport(), link, bytes);
+Result<OneWay> one_way(RankGroup& group, const RankLink& link, int64_t bytes, const LinkOptions& options) {
+  Pair pair(group.transport(), link, bytes, options);
   std::vector<double> trips;
   for (int i = 0; i < kFewest; ++i) {
     HEDDLE_ASSIGN_OR_RETURN(const double us, pair.round_trip());
     if (i > 0) trips.push_back(us);  // the first trip sets up connections
   }
   const double trip_us = std::max(median_us(trips), 0.1);
-  int left = std::clamp(static_cast<int>(seconds * 1e6 / trip_us), kFewest, kMost) - kFewest;
+  int left = std::clamp(static_cast<int>(options.seconds_per_size * 1e6 / trip_us), kFewest, kMost) - kFewest;
   if (pair.starts()) HEDDLE_RETURN_IF_ERROR(group.send_text(link.b, std::to_string(left)));
   if (!pair.starts()) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string text, group.receive_text(link.a));
@@ -124,23 +140,23 @@ Result<double> one_way_us(RankGroup& group, const RankLink& link, int64_t bytes,
     HEDDLE_ASSIGN_OR_RETURN(const double us, pair.round_trip());
     trips.push_back(us);
   }
-  return median_us(trips) / 2;
+  return OneWay{median_us(trips) / 2, std::ranges::min(trips) / 2};
 }
 
 // Concurrent messages between one rank and all others.
 class Star {
  public:
-  Star(Transport& transport, int center, int64_t bytes)
-      : transport_(transport), center_(center), messages_(transport) {
+  Star(Transport& transport, int center, const LinkOptions& options)
+      : options_(options), transport_(transport), center_(center), messages_(transport) {
     const bool is_center = transport.rank() == center;
-    memory_.resize(static_cast<size_t>(bytes) * (is_center ? static_cast<size_t>(transport.size()) : 1));
+    bytes_ = static_cast<size_t>(options.bytes.back());
+    memory_.resize(bytes_ * (is_center ? static_cast<size_t>(transport.size()) : 1));
     words_.resize(static_cast<size_t>(transport.size()));
-    bytes_ = static_cast<size_t>(bytes);
   }
 
   // From the center to all others, or from all others to the center, which learns the time in us.
   Result<double> trip(bool out) {
-    const int64_t begin = now_ns();
+    const Watch watch(options_);
     if (transport_.rank() != center_) {
       HEDDLE_RETURN_IF_ERROR(move(out, center_, out ? kDataTag : kWordTag, false));
       HEDDLE_RETURN_IF_ERROR(messages_.wait(out ? kDataTag : kWordTag));
@@ -155,7 +171,7 @@ class Star {
     }
     HEDDLE_RETURN_IF_ERROR(messages_.wait(kDataTag));
     HEDDLE_RETURN_IF_ERROR(messages_.wait(kWordTag));
-    return us_since(begin);
+    return watch.us();
   }
 
  private:
@@ -166,6 +182,7 @@ class Star {
     return send ? messages_.send(other, tag, data) : messages_.receive(other, tag, data);
   }
 
+  const LinkOptions& options_;
   Transport& transport_;
   const int center_;
   Messages messages_;
@@ -195,12 +212,15 @@ Status share(RankGroup& group, int rank, std::span<double> values) {
 }
 
 Status measure_pair(RankGroup& group, const LinkOptions& options, RankLink& link) {
-  std::vector<double> us(options.bytes.size() + 1);  // the last value: both ways at once
+  // Of each size; then the largest alone at its fastest, and both ways at once.
+  std::vector<double> us(options.bytes.size() + 2);
   if (group.rank() == link.a || group.rank() == link.b) {
     for (size_t i = 0; i < options.bytes.size(); ++i) {
-      HEDDLE_ASSIGN_OR_RETURN(us[i], one_way_us(group, link, options.bytes[i], options.seconds_per_size));
+      HEDDLE_ASSIGN_OR_RETURN(const auto measured, one_way(group, link, options.bytes[i], options));
+      us[i] = measured.us;
+      us[options.bytes.size()] = measured.least;
     }
-    Pair pair(group.transport(), link, options.bytes.back());
+    Pair pair(group.transport(), link, options.bytes.back(), options);
     HEDDLE_ASSIGN_OR_RETURN(us.back(), least_of(options.at_once, [&] { return pair.both_ways(); }));
   }
   HEDDLE_RETURN_IF_ERROR(share(group, link.a, us));
@@ -209,16 +229,17 @@ Status measure_pair(RankGroup& group, const LinkOptions& options, RankLink& link
   link.latency_us = small.us;
   link.bytes_per_s =
       static_cast<double>(large.bytes - small.bytes) / std::max(large.us - small.us, 1e-3) * 1e6;
-  link.both_ways = us.back() / std::max(large.us, 1e-3);
+  link.least_us = std::max(us[options.bytes.size()], 1e-3);
+  link.both_ways = us.back() / link.least_us;
   return {};
 }
 
 Status measure_port(RankGroup& group, const LinkOptions& options, int rank, RankLinks& links) {
   std::vector<double> alone;
   for (const RankLink& link : links.pairs) {
-    if (link.a == rank || link.b == rank) alone.push_back(link.times.back().us);
+    if (link.a == rank || link.b == rank) alone.push_back(link.least_us);
   }
-  Star star(group.transport(), rank, options.bytes.back());
+  Star star(group.transport(), rank, options);
   std::array<double, 2> us{};
   for (const bool out : {true, false}) {
     HEDDLE_ASSIGN_OR_RETURN(us[out ? 0 : 1], least_of(options.at_once, [&] { return star.trip(out); }));
