@@ -121,13 +121,15 @@ void check_config(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& frame : frames_of({reinterpret_cast<const char*>(data), size})) {
     if (frame.tag == 'i') {
-      static const auto kBudget = std::make_shared<InferBudget>(size_t{1} << 30);
+      static const auto kBudget = std::make_shared<MemoryBudget>(size_t{1} << 30);
       const grpc::Slice slice(frame.bytes);
       grpc::ByteBuffer bytes(&slice, 1);
-      if (const auto read = read_infer_message(bytes, kBudget); read.message)
+      if (const auto read = read_infer_message(bytes, kBudget); read.message) {
+        require(kBudget->taken() >= read.message->SpaceUsedLong());
         check_inference(*read.message);
-      else
+      } else {
         require(!read.status.ok() && !read.status.error_message().empty());
+      }
       require(kBudget->taken() == 0);
     } else if (frame.tag == 'm') {
       std::string text;

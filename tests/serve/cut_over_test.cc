@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <latch>
+#include <mutex>
 #include <thread>
 
 #include "data_plane_support.h"
@@ -72,11 +74,58 @@ TEST(CutOver, AsksAndNewRequestsDoNotWaitForWhatRuns) {
   for (auto& outcome : later) EXPECT_EQ(outcome.get(), "answered");
 }
 
+// Requests of a session come in an order.
+TEST(CutOver, ANewerRequestDoesNotOvertakeThoseThatWereHeld) {
+  ChangedService s;
+  auto running = s.infer();
+  s.held->begun.wait();
+  std::thread change([&s] { s.service.serve(ChangedService::generation(nullptr)); });
+  std::vector<std::future<std::string>> held;
+  for (int i = 0; i < 20; ++i) {  // the change has begun by then
+    held.push_back(s.infer());
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  std::mutex mutex;
+  std::vector<int> order;
+  const auto ask = [&](int name, const std::function<void()>& then) {
+    InferRequest request;
+    request.model = "unknown";  // answered as soon as it begins
+    s.service.infer(std::move(request), [&, name, then](const Result<InferResponse>&) {
+      {
+        const std::lock_guard lock(mutex);
+        order.push_back(name);
+      }
+      then();
+    });
+  };
+  ask(1, [&] { std::thread([&] { ask(3, [] {}); }).join(); });
+  ask(2, [] {});
+  s.held->end.count_down();
+  change.join();
+  EXPECT_EQ(running.get(), "answered");
+  for (auto& outcome : held) EXPECT_EQ(outcome.get(), "answered");
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(Memory, OfOutputsIsLimitedToThatOfRequestsInFlight) {
+  ChangedService s;
+  s.service.set_max_memory(7);  // a digest takes 8
+  EXPECT_THAT(s.infer().get(), HasSubstr("--max-memory"));
+  s.service.set_max_memory(12);
+  auto running = s.infer();
+  s.held->begun.wait();
+  EXPECT_THAT(s.infer().get(), HasSubstr("try again later"));
+  s.held->end.count_down();
+  EXPECT_EQ(running.get(), "answered");
+  EXPECT_TRUE(s.service.serve(ChangedService::generation(nullptr)));
+  EXPECT_EQ(s.infer().get(), "answered");
+}
+
 TEST(CutOver, AStopMeanwhileAnswersEverything) {
   ChangedService s;
   auto first = s.infer();
   s.held->begun.wait();
-  std::thread change([&s] { s.service.serve(ChangedService::generation(nullptr)); });
+  std::thread change([&s] { EXPECT_FALSE(s.service.serve(ChangedService::generation(nullptr))); });
   std::vector<std::future<std::string>> later;
   for (int i = 0; i < 20; ++i) {
     later.push_back(s.infer());

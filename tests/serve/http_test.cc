@@ -321,6 +321,36 @@ TEST(HttpServer, SendsAllToClientsThatReadOn) {
   EXPECT_TRUE(eventually([&] { return (*server)->counters().body_bytes == 0; }));
 }
 
+// Who reads slowly gets all, unless its answer's memory is needed.
+TEST(HttpServer, GivesUpSlowlyReadAnswersForNewRequests) {
+  HttpServerOptions options;
+  options.read_timeout_s = .3;
+  options.max_bodies_bytes = size_t{65} << 20;
+  const auto server =
+      HttpServer::start(options, [](const HttpHead& head, const HttpBody& body, const HttpReply& reply) {
+        reply.send(
+            {.body = head.method == "GET" ? std::string(size_t{64} << 20, 'x') : std::string(body.text())});
+      });
+  ASSERT_TRUE(server.ok());
+  std::atomic<bool> asked{false};
+  size_t got = 0;
+  std::thread slow([&] {
+    RawClient client((*server)->port());
+    client.send("GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    asked = true;
+    while (const size_t more = client.receive_some(size_t{1} << 19)) {
+      got += more;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  ASSERT_TRUE(eventually([&] { return asked && (*server)->counters().body_bytes > 0; }));
+  const std::string large(size_t{2} << 20, 'y');
+  EXPECT_TRUE(
+      eventually([&] { return RawClient((*server)->port()).ask("POST", "/x", large).status == 200; }));
+  slow.join();
+  EXPECT_LT(got, size_t{64} << 20);
+}
+
 TEST(HttpServer, EndsRequestsThatAreNotCompleteInTime) {
   HttpServerOptions options;
   options.read_timeout_s = .3;

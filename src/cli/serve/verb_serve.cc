@@ -14,6 +14,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/stopwatch.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/runtime/rank_group.h"
@@ -291,6 +292,7 @@ Status serve_once(const ServeFlags& o, const Invocation& invocation, const Opene
   service.set_tracer(tracer.get());
   HEDDLE_ASSIGN_OR_RETURN(const auto limits, o.sessions.limits());
   service.set_session_limits(limits);
+  service.set_max_memory(http.max_bodies_bytes);
   std::unique_ptr<LocalServer> local;
   std::unique_ptr<FleetControl> fleet;
   const What what = what_is_served(o.what);
@@ -342,13 +344,14 @@ Status serve_once(const ServeFlags& o, const Invocation& invocation, const Opene
   const bool ends = invocation.cancel.cancelled();
   const double drain_s = ends ? o.drain_s : 0;
   if (ends) log_line(LogLevel::kInfo, "stopping once the requests in flight are answered");
-  // What was accepted is answered first. gRPC waits for all of its calls, however long these take, so the
-  // service gives up what is left of them.
+  // What was accepted is answered. gRPC waits for all of its calls, so the service gives up what is left of them.
+  const Stopwatch since;
   if (local) local->stop();
-  server->stop(drain_s);
+  if (fleet) fleet->stop();
   auto ended = std::async(std::launch::async, [&grpc, drain_s] { grpc->stop(drain_s); });
-  ended.wait_for(std::chrono::duration<double>(drain_s));
-  service.stop(drain_s);
+  server->stop(drain_s);
+  ended.wait_for(std::chrono::duration<double>(drain_s - since.seconds()));
+  service.stop(std::max(0., drain_s - since.seconds()));
   ended.wait();
   if (!invocation.json) {
     uint64_t answered = 0, all = 0;
@@ -429,7 +432,8 @@ RunFn setup_serve(Command& command) {
   command.option("--grpc-port", o->grpc_port, "gRPC port (default 8001; 0: any free one)", 0, 65535);
   command.option("--max-body", o->max_body, "largest body of a request (default 64MiB)");
   command.option("--max-memory", o->max_memory,
-                 "largest sum of the bodies of all requests and answers in flight (default 1GiB)");
+                 "most memory for bodies of HTTP in flight, and as much each for gRPC's messages and for the "
+                 "outputs and padded inputs of all requests (default 1GiB)");
   command.option("--max-connections", o->max_connections,
                  "HTTP connections at once, gRPC calls of one connection (default 1024)", 1, 100000);
   command.rate("--max-rate", o->max_rate, "most requests, HTTP and gRPC together (default: any)", 0, 1e9);

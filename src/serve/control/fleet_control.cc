@@ -100,13 +100,8 @@ class Control final : public FleetControl {
   }
 
   ~Control() override {
-    {
-      const std::lock_guard lock(mutex_);
-      quit_ = true;
-    }
-    changed_.notify_all();
+    end();
     if (worker_.joinable()) worker_.join();
-    for (const auto& job : jobs_) job.done(cancelled_error("the server is stopping"));
     service_.set_more_status(nullptr);
     service_.set_more_metrics(nullptr);
   }
@@ -135,6 +130,8 @@ class Control final : public FleetControl {
     return true;
   }
 
+  void stop() override { end(); }
+
   void replace(Fleet fleet, OnDone done) override {
     put({[this, fleet = std::move(fleet)] { return change_fleet(fleet); },
          [done = std::move(done)](const Result<Json>& changed) {
@@ -151,9 +148,23 @@ class Control final : public FleetControl {
   void put(Job job) {
     {
       const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(job));
+      if (!quit_) {
+        jobs_.push_back(std::move(job));
+        return changed_.notify_one();
+      }
     }
-    changed_.notify_one();
+    job.done(cancelled_error("the server is stopping"));
+  }
+
+  void end() {
+    std::deque<Job> jobs;
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+      jobs.swap(jobs_);
+    }
+    changed_.notify_all();
+    for (const auto& job : jobs) job.done(cancelled_error("the server is stopping"));
   }
 
   Result<Json> change_plan(const Json& json) {

@@ -139,7 +139,7 @@ Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) c
 Status FleetState::put_to_work(Served next) {
   HEDDLE_ASSIGN_OR_RETURN(auto generation, this->generation(next));
   if (fault_at(FaultPoint::kCutOver)) return fault_error();
-  service_.serve(std::move(generation));
+  if (!service_.serve(std::move(generation))) return cancelled_error("the server is stopping");
   drift_.plan_began();
   const std::lock_guard lock(mutex_);
   begun_ = true;

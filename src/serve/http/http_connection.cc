@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "heddle/base/log.h"
@@ -42,11 +43,6 @@ void HttpConnection::flush(HttpLoopState& loop) {
     const auto sent = socket.transmit(out_head, out_body, out_sent);
     if (sent > 0) {
       out_sent += static_cast<size_t>(sent);
-      // A client that reads at some speed gets all of it, however long that takes.
-      if (out_sent - out_renewed >= kRenewingBytes) {
-        out_renewed = out_sent;
-        since = HttpClock::now();
-      }
     } else if (sent < 0 && errno == EAGAIN) {
       return arm(loop, socket.wanted());
     } else {
@@ -69,7 +65,15 @@ void HttpConnection::drop_answer(HttpLoopState& loop) {
   loop.body_bytes -= out_body.size();
   out_head.clear();
   out_body = std::string();
-  out_sent = out_renewed = 0;
+  out_sent = out_read = 0;
+}
+
+// Not by what the kernel takes, which waits until a large part of its buffer is free.
+void HttpConnection::renew() {
+  const size_t read = out_sent - std::min(out_sent, socket.unconfirmed());
+  if (read < out_read + kRenewingBytes) return;
+  out_read = read;
+  since = HttpClock::now();
 }
 
 void HttpReply::Impl::send(HttpResponse response) {
@@ -84,9 +88,10 @@ void HttpReply::Impl::send(HttpResponse response) {
       connection->out_head = http_response_head(response, keep);
       if (!head_only) connection->out_body = std::move(response.body);
       loop->body_bytes += connection->out_body.size();
-      connection->out_sent = connection->out_renewed = 0;
+      connection->out_sent = connection->out_read = 0;
       connection->close_after = !keep;
-      connection->since = HttpClock::now();  // the time that work took is not the client's
+      connection->since = connection->answered =
+          HttpClock::now();  // the time that work took is not the client's
       connection->flush(*loop);
     }
   }

@@ -56,9 +56,12 @@ struct HttpConnection {
   bool left_over = false;  // the begin of the next request was read, or waits in the stream
   bool close_after = false;
   std::string out_head, out_body;
-  size_t out_sent = 0, out_renewed = 0;  // bytes; those that were sent when `since` was last set
+  size_t out_sent = 0, out_read = 0;  // bytes; those that the client had when `since` was last set
+  HttpClock::time_point answered;     // when the answer began
 
   bool out_pending() const { return out_sent < out_head.size() + out_body.size(); }
+  // A client that reads at some speed gets all of its answer, however long that takes. With the mutex held.
+  void renew();
   // Sends what it can; arms the loop for the rest, or for the next request. With the mutex held.
   void flush(HttpLoopState& loop);
   void arm(const HttpLoopState& loop, uint32_t events) const;

@@ -364,13 +364,32 @@ class Server final : public HttpServer {
     if (length > options_.max_body_bytes)
       return http_error(413, "the body has " + std::to_string(length) + " bytes, at most " +
                                  std::to_string(options_.max_body_bytes) + " are permitted");
-    if (length > 0 && length + loop_->body_bytes > options_.max_bodies_bytes) {
+    if (length > 0 && !has_room(length)) {
       auto no =
           http_error(503, "the requests in flight use all the memory permitted for them; try again later");
       no.headers.emplace_back("Retry-After", "1");
       return no;
     }
     return std::nullopt;
+  }
+
+  // For a body. Answers that clients have not read in the time for a request are given up for it, the oldest first.
+  bool has_room(size_t bytes) {
+    while (bytes + loop_->body_bytes > options_.max_bodies_bytes) {
+      std::shared_ptr<HttpConnection> slowest;
+      auto begun = HttpClock::now();
+      for (const auto& [id, c] : connections_) {
+        const std::lock_guard lock(c->mutex);
+        if (!c->out_pending() || c->answered >= begun ||
+            seconds_since(c->answered) <= options_.read_timeout_s)
+          continue;
+        begun = c->answered;
+        slowest = c;
+      }
+      if (!slowest) return false;
+      close(slowest);
+    }
+    return true;
   }
 
   // Answers without the handler. Where a body would follow, the connection ends: it is never read.
@@ -419,6 +438,7 @@ class Server final : public HttpServer {
     for (const auto& [id, c] : connections_) {
       const std::lock_guard lock(c->mutex);
       if (c->state == State::kWork && !c->out_pending()) continue;
+      if (c->out_pending()) c->renew();
       const double most = c->state == State::kLinger             ? kLingerSeconds
                           : c->out_pending() || c->request_begun ? options_.read_timeout_s
                                                                  : options_.idle_timeout_s;

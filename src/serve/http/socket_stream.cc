@@ -1,9 +1,11 @@
 #include "socket_stream.h"
 
+#include <linux/sockios.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -171,6 +173,11 @@ ssize_t SocketStream::transmit(std::string_view head, std::string_view body, siz
 }
 
 bool SocketStream::pending() const { return ssl_ != nullptr && ::SSL_pending(ssl_) > 0; }
+
+size_t SocketStream::unconfirmed() const {
+  int bytes = 0;
+  return ::ioctl(fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<size_t>(bytes) : 0;
+}
 
 void SocketStream::end_output() {
   // OpenSSL's rule: no farewell after an error.

@@ -56,6 +56,8 @@ class SocketStream {
   // Bytes that were read from the socket and wait for receive(): the socket need not become readable for
   // them.
   bool pending() const;
+  // Bytes that were sent and that the peer has not confirmed.
+  size_t unconfirmed() const;
   // Nothing will be sent any more.
   void end_output();
   // Why encryption failed; empty: it did not.

@@ -310,8 +310,7 @@ class Server final : public LocalServer {
     }
     auto next = std::make_unique<Generation>();
     if (!any) {
-      service_.serve(std::move(next));
-      return {};
+      return put_to_work(std::move(next));
     }
     if (const auto& only = entries_.begin()->second; only.plan) return cut_over_to(*only.plan);
     report("planning");
@@ -344,8 +343,11 @@ class Server final : public LocalServer {
     next->plan = std::move(local.plan);
     HEDDLE_ASSIGN_OR_RETURN(
         next->plane, LivePlane::create(std::move(local.deployment), options_.plane, std::move(runners)));
-    service_.serve(std::move(next));
-    return {};
+    return put_to_work(std::move(next));
+  }
+
+  Status put_to_work(std::unique_ptr<Generation> next) {
+    return service_.serve(std::move(next)) ? Status() : cancelled_error("the server is stopping");
   }
 
   Status cut_over_to(const ServedPlan& plan) {
@@ -355,8 +357,7 @@ class Server final : public LocalServer {
     next->models.emplace_back(plan.model, &plan.model->served);
     HEDDLE_ASSIGN_OR_RETURN(next->plane,
                             LivePlane::create(plan.deployment, options_.plane, plan_runners(plan)));
-    service_.serve(std::move(next));
-    return {};
+    return put_to_work(std::move(next));
   }
 
   // The answer of index(), which must not wait for a load.

@@ -19,24 +19,25 @@ void withdraw(LiveRequest& r, const char* why) {
 
 }  // namespace
 
-void InferService::serve(std::unique_ptr<Generation> next) {
+bool InferService::serve(std::unique_ptr<Generation> next) {
   const std::lock_guard serving(serving_);
   std::vector<LiveRequest*> pending;
   {
     const std::unique_lock lock(gate_);
-    changing_ = current_ && current_->plane;
-    if (changing_) pending = current_->plane->drain(true);
+    holding_ = current_ && current_->plane;
+    if (holding_) pending = current_->plane->drain(true);
   }
   // Without the gate: health and status do not wait for the longest run.
-  if (changing_) {
+  if (holding_) {
     fault_at(FaultPoint::kDrain);
     while (!stopping_ && !current_->plane->idle()) sleep_ns(200 * kNsPerUs);
   }
   std::unique_ptr<Generation> old;
+  bool taken = false;
   {
     const std::unique_lock lock(gate_);
-    changing_ = false;
-    if (stopping_) {  // what runs may still end
+    taken = !stopping_;
+    if (!taken) {  // what runs may still end
       for (auto* r : pending) withdraw(*r, "the server is stopping");
     } else {
       old = std::exchange(current_, std::move(next));
@@ -44,6 +45,7 @@ void InferService::serve(std::unique_ptr<Generation> next) {
     }
   }
   begin_held();
+  return taken;
 }
 
 void InferService::take_over(const Generation* old, std::span<LiveRequest* const> pending) {
@@ -72,13 +74,20 @@ void InferService::take_over(const Generation* old, std::span<LiveRequest* const
   ++generations_;
 }
 
+// Newer ones are held until those before them have begun: requests of a session run in the order in which they came.
 void InferService::begin_held() {
-  std::vector<Held> held;
-  {
-    const std::lock_guard lock(held_mutex_);
-    held.swap(held_);
+  for (;;) {
+    std::vector<Held> held;
+    {
+      const std::lock_guard lock(held_mutex_);
+      held.swap(held_);
+      if (held.empty()) {
+        holding_ = false;
+        return;
+      }
+    }
+    for (auto& [request, turn] : held) begin_in_turn(std::move(request), std::move(turn), true);
   }
-  for (auto& [request, turn] : held) begin_in_turn(std::move(request), std::move(turn));
 }
 
 void InferService::stop(double seconds) {

@@ -174,6 +174,7 @@ Result<InferRequest> infer_request_from_proto(const inference::ModelInferRequest
   InferRequest request;
   request.model = message.model_name();
   request.version = message.model_version();
+  if (message.id().size() > kLongestId) return invalid_input(kExpectedId);
   request.id = message.id();
   HEDDLE_ASSIGN_OR_RETURN(request.priority, read_number(message.parameters(), "priority"));
   HEDDLE_ASSIGN_OR_RETURN(request.timeout_us, read_number(message.parameters(), "timeout"));

@@ -3,7 +3,6 @@
 #include <grpcpp/resource_quota.h>
 
 #include <chrono>
-#include <exception>
 #include <iterator>
 
 #include "grpc_ends.h"
@@ -67,7 +66,7 @@ class Calls final : public CallsBase {
       : service_(service),
         wanted_(options.bearer_token.empty() ? "" : "Bearer " + options.bearer_token),
         rate_(options.rate),
-        budget_(std::make_shared<InferBudget>(options.max_memory_bytes)) {}
+        budget_(std::make_shared<MemoryBudget>(options.max_memory_bytes)) {}
 
   Reactor* ServerLive(CallbackServerContext* context, const inference::ServerLiveRequest*,
                       inference::ServerLiveResponse* response) override {
@@ -126,13 +125,11 @@ class Calls final : public CallsBase {
       if (trace) trace->record.error = read.status.error_message();
       return grpc_finish(*context, read.status);
     }
-    auto request = infer_request_from_proto(*read.message);
+    auto request = infer_request_of(read.message);
     if (!request.ok()) {
       if (trace) trace->record.error = request.error().to_string();
       return grpc_finish(*context, grpc_status(request.error()));
     }
-    for (auto& input : request->inputs)
-      if (!input.owner) input.owner = read.message;
     request->trace = trace;
     // A client's own deadline is one, too.
     const auto deadline = context->deadline();
@@ -145,9 +142,11 @@ class Calls final : public CallsBase {
         request->timeout_us = std::max<int64_t>(1, left);
     }
     Reactor* const reactor = context->DefaultReactor();
-    service_.infer(std::move(*request), [reactor, response](const Result<InferResponse>& result) {
-      reactor->Finish(result.ok() ? encode(*result, *response) : grpc_status(result.error()));
-    });
+    service_.infer(std::move(*request),
+                   [reactor, response, budget = budget_](const Result<InferResponse>& result) {
+                     reactor->Finish(result.ok() ? write_infer_answer(*result, budget, *response)
+                                                 : grpc_status(result.error()));
+                   });
     return reactor;
   }
 
@@ -216,17 +215,6 @@ class Calls final : public CallsBase {
     };
     return tracer.begin("grpc", only("traceparent"), only("tracestate"));
   }
-  // On a device's thread: nothing may escape.
-  static grpc::Status encode(const InferResponse& answer, grpc::ByteBuffer& bytes) {
-    try {
-      inference::ModelInferResponse message;
-      infer_response_to_proto(answer, message);
-      bool own = false;
-      return grpc::SerializationTraits<inference::ModelInferResponse>::Serialize(message, &bytes, &own);
-    } catch (const std::exception& e) {
-      return {grpc::StatusCode::INTERNAL, e.what()};
-    }
-  }
   static Reactor* refuse(CallbackServerContext* context) {
     return grpc_finish(*context, {grpc::StatusCode::UNAUTHENTICATED,
                                   "this server wants the metadata 'authorization: Bearer TOKEN'"});
@@ -249,7 +237,7 @@ class Calls final : public CallsBase {
   InferService& service_;
   const std::string wanted_;
   const std::shared_ptr<RateLimit> rate_;
-  const std::shared_ptr<InferBudget>
+  const std::shared_ptr<MemoryBudget>
       budget_;  // of ModelInfer's messages, which the quota does not count once parsed
 };
 

@@ -248,6 +248,7 @@ Result<InferRequest> infer_request_from_body(std::string_view body, std::optiona
       at.check_keys({"model_name", "model_version", "id", "parameters", "inputs", "outputs"}));
   InferRequest request;
   HEDDLE_ASSIGN_OR_RETURN(request.id, at.string_or("id", ""));
+  if (request.id.size() > kLongestId) return at.error(kExpectedId);
   if (at.has("parameters")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto parameters, at.at("parameters"));
     HEDDLE_RETURN_IF_ERROR(read_parameters(parameters, request));

@@ -16,6 +16,8 @@ inline constexpr size_t kMostTensors = 1024;   // of a request
 inline constexpr size_t kMostDimensions = 32;  // of a tensor
 inline constexpr size_t kLongestName = 4096;   // of a tensor, bytes
 inline constexpr size_t kLongestSessionId = 128;
+inline constexpr size_t kLongestId = 4096;  // of a request: answers have it, too
+inline constexpr const char* kExpectedId = "expected an id of at most 4096 bytes";
 // Of the JSON part: read numbers take some twenty times the text; large tensors are for the binary extension.
 inline constexpr int64_t kMostJsonBytes = int64_t{16} << 20;
 

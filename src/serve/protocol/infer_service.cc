@@ -7,14 +7,19 @@
 #include <utility>
 
 #include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
 #include "heddle/runtime/tensor.h"
 #include "infer_check.h"
+#include "memory_budget.h"
 #include "plane/fault.h"
 #include "request_sizes.h"
 #include "sessions.h"
 
 namespace heddle {
 namespace {
+
+// As many as a plane has by default.
+constexpr size_t kMostHeld = LivePlaneOptions().max_queued;
 
 // Triton's rule: what a request does not say, or says beyond the model's levels, is the model's default.
 uint16_t priority_of(const ServedModel& m, int64_t asked) {
@@ -39,10 +44,12 @@ struct InferService::Row final : TensorRow {
 
 // A request on its way: its rows are scheduled one by one, the last that is settled answers. Owns itself.
 struct InferService::Call {
-  explicit Call(std::shared_ptr<const ServedModel> of) : model(std::move(of)), sizes(*model) {}
+  Call(std::shared_ptr<const ServedModel> of, std::shared_ptr<MemoryBudget> budget)
+      : model(std::move(of)), sizes(*model), memory(std::move(budget)) {}
 
   const std::shared_ptr<const ServedModel> model;
   RequestSizes sizes;
+  MemoryCharge memory;  // of `padded` and `outputs`
   std::shared_ptr<Record> record;
   InferRequest request;
   Done done;
@@ -64,8 +71,8 @@ struct InferService::Call {
   void keep_state();
   // Copies what workers gave for the rows to the outputs; false: its size is not that of the model's outputs.
   bool take_results();
-  // Chooses the bucket of a model of varying shapes, and pads the inputs where it is larger.
-  Status fit(const CheckedRequest& checked);
+  // Makes the outputs, and the padded inputs where the bucket is larger, if the requests in flight leave room.
+  Status make_tensors(const CheckedRequest& checked, const MemoryBudget& budget);
   void count_padding(ModelStatisticsRecord& s) const;
   // Cuts wanted[k], whose size depends on data, to its true shape.
   Status cut_to_shape(size_t k, InferTensor& tensor) const;
@@ -93,12 +100,26 @@ bool InferService::Call::take_results() {
   return true;
 }
 
-Status InferService::Call::fit(const CheckedRequest& checked) {
-  HEDDLE_ASSIGN_OR_RETURN(sizes, RequestSizes::of_varying(*model, checked.input_shapes));
-  if (!sizes.pads()) return {};
-  for (size_t i = 0; i < checked.inputs.size(); ++i) {
+Status InferService::Call::make_tensors(const CheckedRequest& checked, const MemoryBudget& budget) {
+  const size_t to_pad = sizes.pads() ? checked.inputs.size() : 0;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < to_pad; ++i) bytes += sizes.run_input_bytes(i) * checked.rows;
+  for (const size_t o : wanted) bytes += sizes.run_output_bytes(o) * checked.rows;
+  if (!memory.take(static_cast<size_t>(bytes))) {
+    if (static_cast<size_t>(bytes) > budget.most())
+      return invalid_input("the request's outputs and padded inputs take " + format_bytes(bytes) +
+                           ", more than those of all requests may (--max-memory)");
+    return cancelled_error(
+        "the tensors of the requests in flight use all the memory permitted for them; try again later");
+  }
+  for (size_t i = 0; i < to_pad; ++i) {
     HEDDLE_ASSIGN_OR_RETURN(auto tensor, sizes.pad(i, *checked.inputs[i], checked.rows));
     padded.push_back(std::move(tensor));
+  }
+  if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
+  for (const size_t o : wanted) {
+    const int64_t output = sizes.run_output_bytes(o) * checked.rows;
+    outputs.emplace_back(new std::byte[static_cast<size_t>(std::max<int64_t>(output, 8))]);
   }
   return {};
 }
@@ -253,7 +274,8 @@ void InferService::Call::finish() {
 }
 
 InferService::InferService()
-    : sessions_(new Sessions([this](WaitingRequest waiting, Result<std::unique_ptr<SessionTurn>> turn) {
+    : memory_(std::make_shared<MemoryBudget>()),
+      sessions_(new Sessions([this](WaitingRequest waiting, Result<std::unique_ptr<SessionTurn>> turn) {
         if (turn.ok()) return begin_in_turn(std::move(waiting), std::move(*turn));
         count(waiting.request.model,
               turn.error().code() == Code::kInfeasible ? Outcome::kDropped : Outcome::kWithdrawn);
@@ -263,15 +285,17 @@ InferService::InferService()
 InferService::~InferService() { stop(0); }
 
 // An exception fails the request and leaves its session as it was.
-void InferService::begin_in_turn(WaitingRequest waiting, std::unique_ptr<SessionTurn> turn) {
+void InferService::begin_in_turn(WaitingRequest waiting, std::unique_ptr<SessionTurn> turn, bool was_held) {
   try {
-    begin(waiting, std::move(turn));
+    begin(waiting, std::move(turn), was_held);
   } catch (const std::exception& e) {
     if (!waiting.done) return;  // its call answers
     count(waiting.request.model, Outcome::kFailed);
     waiting.done(internal_error(e.what()));
   }
 }
+
+void InferService::set_max_memory(size_t bytes) { memory_->set_most(bytes); }
 
 void InferService::set_session_limits(const SessionLimits& limits) { sessions_->set_limits(limits); }
 
@@ -338,19 +362,21 @@ void InferService::infer(InferRequest request, Done done) {
   begin_in_turn({std::move(request), std::move(done), live_now()}, nullptr);
 }
 
-void InferService::begin(WaitingRequest& came, std::unique_ptr<SessionTurn> turn) {
+void InferService::begin(WaitingRequest& came, std::unique_ptr<SessionTurn> turn, bool was_held) {
   const std::shared_lock lock(gate_);
   const auto end = [&came, &turn](Error error) {
     turn.reset();
     came.done(std::move(error));
   };
   if (stopping_) return end(cancelled_error("the server is stopping"));
-  if (changing_) {
+  if (holding_ && !was_held) {
     const std::lock_guard held(held_mutex_);
-    auto& [request, its_turn] = held_.emplace_back();
-    request = std::move(came);
-    its_turn = std::move(turn);
-    return;
+    if (holding_) {
+      if (held_.size() >= kMostHeld)
+        return end(cancelled_error("too many requests wait for a change of plan; try again later"));
+      held_.emplace_back(std::move(came), std::move(turn));
+      return;
+    }
   }
   const auto it = index_.find(came.request.model);
   if (it == index_.end()) return end(no_model(came.request.model));
@@ -372,23 +398,21 @@ void InferService::begin(WaitingRequest& came, std::unique_ptr<SessionTurn> turn
     if (*entered == nullptr) return;  // it waits for its turn
     turn = std::move(*entered);
   }
-  auto call = std::make_unique<Call>(model);
+  auto call = std::make_unique<Call>(model, memory_);
   call->wanted = std::move(checked->outputs);
   call->shown = call->wanted.size();
   call->wanted.insert(call->wanted.end(), checked->shapes.begin(), checked->shapes.end());
   if (turn) call->fill_state(*checked, *turn);
   if (model->varying) {
-    if (auto fitted = call->fit(*checked); !fitted.ok()) return refuse(std::move(fitted).error());
+    auto sizes = RequestSizes::of_varying(*model, std::move(checked->input_shapes));
+    if (!sizes.ok()) return refuse(std::move(sizes).error());
+    call->sizes = std::move(*sizes);
   }
   if (fault_at(FaultPoint::kAdmit)) return refuse(fault_error());
   const auto& sizes = call->sizes;
   call->record = record_of(model->name);
   const auto rows = static_cast<size_t>(checked->rows);
-  if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
-  for (const size_t o : call->wanted) {
-    const auto bytes = static_cast<size_t>(sizes.run_output_bytes(o)) * rows;
-    call->outputs.emplace_back(new std::byte[std::max<size_t>(bytes, 8)]);
-  }
+  if (auto made = call->make_tensors(*checked, *memory_); !made.ok()) return refuse(std::move(made).error());
   const double slo_us =
       came.request.timeout_us > 0 ? static_cast<double>(came.request.timeout_us) : model->slo_us;
   call->slo = ns_from_us(slo_us);

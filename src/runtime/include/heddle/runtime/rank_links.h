@@ -20,7 +20,7 @@ struct RankLink {
   std::vector<MessageTime> times;
   double latency_us = 0;   // of the smallest message
   double bytes_per_s = 0;  // of the largest message, without the latency
-  double least_us = 0;     // of the largest message: other users of the cores make messages slower, never faster
+  double least_us = 0;  // of the largest message: other users of the cores make messages slower, never faster
   // Least time of the largest message while another one goes the other way / least_us: 1 if each direction
   // has its own bandwidth (full duplex), 2 if both share one (half duplex).
   double both_ways = 1;
@@ -42,7 +42,7 @@ struct RankLinks {
 struct LinkOptions {
   std::vector<int64_t> bytes = {8, 1 << 12, 1 << 16, 1 << 18, 1 << 20, 1 << 22};  // ascending, positive
   double seconds_per_size = 0.1;                                                  // 5 to 500 round trips
-  int at_once = 4;  // repetitions of concurrent messages; the fastest counts
+  int at_once = 4;                    // repetitions of concurrent messages; the fastest counts
   std::function<int64_t()> clock_ns;  // for messages on a clock of their own; empty: the machine's
 };
 

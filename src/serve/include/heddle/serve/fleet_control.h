@@ -84,6 +84,9 @@ class FleetControl {
   // goes on. Devices that are drained stay so, by their class's name.
   using OnDone = std::function<void(const Status&)>;
   virtual void replace(Fleet fleet, OnDone done) = 0;
+
+  // Changes that wait, and all that come, fail: the server is stopping. What is under way goes on.
+  virtual void stop() = 0;
 };
 
 }  // namespace heddle

@@ -16,8 +16,8 @@ struct GrpcServerOptions {
   std::string host = "127.0.0.1";
   int port = 0;                                 // 0: any free one
   size_t max_message_bytes = size_t{64} << 20;  // of one request: RESOURCE_EXHAUSTED
-  // Of all calls together, as gRPC's resource quota counts it; and of the requests to infer that are parsed and not
-  // answered: UNAVAILABLE.
+  // Of all calls together, as gRPC's resource quota counts it; and of requests to infer until they are answered, and
+  // answers until they are sent: UNAVAILABLE.
   size_t max_memory_bytes = size_t{1} << 30;
   size_t max_streams = 1024;        // calls at once on one connection; others wait there
   std::shared_ptr<RateLimit> rate;  // of ModelInfer: RESOURCE_EXHAUSTED; none: any

@@ -52,6 +52,7 @@ struct InferRequest {
   std::vector<RequestedOutput> outputs;  // empty: all
   bool binary_outputs = false;           // of those that do not say
   std::shared_ptr<RequestTrace> trace;   // null: it is not traced
+  std::shared_ptr<const void> owner;     // of memory that is the request's until it is answered; null: none
 };
 
 // What happened to a request, in us since its arrival at the server.

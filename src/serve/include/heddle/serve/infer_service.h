@@ -78,6 +78,7 @@ struct SessionCounters {
 // deadline passed or cannot be met), kCancelled 503 (the server is full, changing or stopping), others 500.
 int http_status(Code code);
 
+class MemoryBudget;
 class Sessions;
 class SessionTurn;
 struct WaitingRequest;
@@ -110,6 +111,8 @@ class InferService {
   // More for metrics(): whole families. Set before anybody asks.
   void set_more_metrics(std::function<std::string()> more) { more_metrics_ = std::move(more); }
   void set_session_limits(const SessionLimits& limits);
+  // Most bytes of all requests' outputs, and of inputs that padding makes larger. Until it is set, any number.
+  void set_max_memory(size_t bytes);
   // Traces requests from here on; outlives the service. Set before anybody asks. Null: nothing is traced.
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
   Tracer* tracer() const { return tracer_; }
@@ -121,7 +124,8 @@ class InferService {
 
   // Cuts over: what the old plane has not begun goes to the new one by the models' names (of models that are
   // gone it is withdrawn), what runs is waited for. Meanwhile new requests wait, but no caller of infer() does.
-  void serve(std::unique_ptr<Generation> next);
+  // False: the service is stopping, and the old plane stays.
+  bool serve(std::unique_ptr<Generation> next);
   // Begins nothing more; waits up to `seconds` for what runs. What is left then fails.
   void stop(double seconds);
 
@@ -162,10 +166,11 @@ class InferService {
   };
   std::shared_ptr<Record> record_of(const std::string& model) const;
   void count(const std::string& model, Outcome outcome) const;
-  // `turn`: of a request that waited for it in its session, else null. Moves what `request` holds into what answers it.
-  void begin(WaitingRequest& request, std::unique_ptr<SessionTurn> turn);
-  void begin_in_turn(WaitingRequest request, std::unique_ptr<SessionTurn> turn);
-  // Those that came during a cut-over.
+  // `turn`: of a request that waited for it in its session, else null. `was_held`: it is not held again. Moves what
+  // `request` holds into what answers it.
+  void begin(WaitingRequest& request, std::unique_ptr<SessionTurn> turn, bool was_held);
+  void begin_in_turn(WaitingRequest request, std::unique_ptr<SessionTurn> turn, bool was_held = false);
+  // Those that came during a cut-over, until none is left.
   void begin_held();
   // Requests that `old` had not begun, to the current plane. With the gate held, exclusively.
   void take_over(const Generation* old, std::span<LiveRequest* const> pending);
@@ -177,7 +182,9 @@ class InferService {
 
   Mutex serving_;             // of serve(), for which stop() waits
   mutable SharedMutex gate_;  // exclusive while the plane changes
-  bool changing_ = false;     // what the plane runs is waited for: requests are held
+  // Requests are held: what the plane runs is waited for, or earlier ones are still held. Set with the gate held,
+  // exclusively; cleared with held_mutex_.
+  std::atomic<bool> holding_{false};
   Mutex held_mutex_;
   using Held = std::pair<WaitingRequest, std::unique_ptr<SessionTurn>>;
   std::vector<Held> held_;
@@ -191,6 +198,7 @@ class InferService {
   std::function<std::string()> more_metrics_;
   Tracer* tracer_ = nullptr;
   std::atomic<double> carried_per_s_{0};
+  const std::shared_ptr<MemoryBudget> memory_;
   const std::unique_ptr<Sessions> sessions_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> generations_{0};
