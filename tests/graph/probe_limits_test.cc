@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -70,6 +74,49 @@ TEST_F(ProbeLimits, AnInterruptedTrialIsCancelled) {
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code(), Code::kCancelled);
   }
+}
+
+// What the processes of a probe share.
+struct SharedCounts {
+  std::atomic<int> attempts{0}, joined{0}, forked_beside_a_thread{0};
+};
+
+// The first child waits for ever, as for a lock of a thread that it does not have.
+TEST_F(ProbeLimits, NoChildIsForkedBesideTheCallersThread) {
+  void* const memory =
+      ::mmap(nullptr, sizeof(SharedCounts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto& counts = *new (memory) SharedCounts();
+  bool running = false;  // a child has its value at the fork
+  const auto status = internal::probe(
+      [&] {
+        if (running) ++counts.forked_beside_a_thread;
+        if (++counts.attempts > 1) return;
+        for (;;) ::pause();
+      },
+      {.stall_s = .2},
+      {.start = [&running] { running = true; },
+       .join =
+           [&] {
+             running = false;
+             ++counts.joined;
+           }});
+  EXPECT_TRUE(status.ok()) << status.error().to_string();
+  EXPECT_GE(counts.attempts, 2);
+  EXPECT_GE(counts.joined, 1);
+  EXPECT_EQ(counts.forked_beside_a_thread, 0);
+  ::munmap(memory, sizeof(SharedCounts));
+}
+
+TEST_F(ProbeLimits, TheChildIsReapedIfTheCallersThreadCannotStart) {
+  EXPECT_THROW((void)internal::probe(
+                   [] {
+                     for (;;) ::pause();
+                   },
+                   {}, {.start = [] { throw std::runtime_error("no thread"); }, .join = {}}),
+               std::runtime_error);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ class ImportRecord {
   bool has();
   // Computes the digest for note() on another thread, during the trial. Stopped by the destructor.
   void start();
+  // Waits until that thread has ended.
+  void join();
   // Notes the import, unless a file has changed.
   void note();
 

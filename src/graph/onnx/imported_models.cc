@@ -126,8 +126,11 @@ void ImportRecord::start() {
   }
 }
 
-void ImportRecord::note() {
+void ImportRecord::join() {
   if (thread_.joinable()) thread_.join();
+}
+void ImportRecord::note() {
+  join();
   // Files that changed since the trial may not be those that were tried.
   if (digest_.empty() || !inputs_.file.is_still(inputs_.path) || files_state(inputs_.files) != inputs_.state)
     return;

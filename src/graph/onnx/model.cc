@@ -276,7 +276,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(
           if (options.split_bytes > 0) internal::split_weights(*converted->model, options.split_bytes);
           (void)internal::make_graph(converted->model, path, onnx, tried);
         },
-        limits, [&record] { record.start(); }));
+        limits, {.start = [&record] { record.start(); }, .join = [&record] { record.join(); }}));
     trial = "after a trial in a child process of " + format_us(1e6 * watch.seconds());
   }
   const Stopwatch watch;

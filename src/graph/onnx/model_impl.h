@@ -104,6 +104,13 @@ void split_weights(ov::Model& model, int64_t bytes);
 struct ProbeLimits {
   double cpu_s = 60;                        // CPU time of the child
   int64_t memory_bytes = int64_t{4} << 30;  // anonymous memory added; not mapped files
+  double stall_s =
+      10;  // a child that used less than a tenth of so long waits for a lock that is never released
+};
+// What the caller does on a thread of its own while the child runs; each may be empty.
+struct Meanwhile {
+  std::function<void()> start;
+  std::function<void()> join;  // the thread has ended on return
 };
 // The thread sanitizer does not survive a fork of a threaded process.
 #if defined(HEDDLE_THREAD_SANITIZER)
@@ -115,10 +122,9 @@ inline constexpr bool kProbes = true;
 // its result; otherwise the error names the cause (signal, time, memory). The child has only the calling
 // thread: `work` must not wait for other threads. If the child makes no progress, because another thread held
 // a lock at the fork, the probe is repeated. If that fails too, the result is unknown and counts as success, as
-// it does without kProbes. `meanwhile` is called here once the child runs; a thread that it starts holds no lock at the
-// fork.
-Status probe(const std::function<void()>& work, const ProbeLimits& limits,
-             const std::function<void()>& meanwhile = {});
+// it does without kProbes. `meanwhile` starts once the first child runs and is joined before another one is forked, so
+// its thread holds no lock at a fork. If starting it throws, the child is killed first.
+Status probe(const std::function<void()>& work, const ProbeLimits& limits, const Meanwhile& meanwhile = {});
 
 }  // namespace internal
 }  // namespace heddle

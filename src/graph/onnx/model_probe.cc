@@ -26,8 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 // Polling interval of the child's memory: at 10 GB/s it grows by 50 MB in between.
 constexpr int kPollMs = 5;
-// A child that used less than a tenth of this time counts as waiting for a lock that is never released.
-constexpr double kStallS = 10;
 constexpr int kAttempts = 3;
 
 // If memory runs out, the kernel ends this process before others. Without effect if /proc is not there.
@@ -85,6 +83,7 @@ Status crash(const std::string& how) {
                        "OpenVINO does not expect");
 }
 
+// Killed at the end if it has not ended by itself.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {
@@ -93,6 +92,7 @@ class Child {
 #endif
   }
   ~Child() {
+    if (!reaped_) kill();
     if (handle_ >= 0) ::close(handle_);
   }
   Child(const Child&) = delete;
@@ -110,23 +110,26 @@ class Child {
     do got = ::waitpid(pid_, status, WNOHANG);
     while (got < 0 && errno == EINTR);
     if (got < 0) *status = 0;  // reaped elsewhere: status unknown
-    return got != 0;
+    reaped_ = got != 0;
+    return reaped_;
   }
-  void kill() {
+  pid_t pid() const { return pid_; }
+
+ private:
+  void kill() const {
     int status = 0;
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
   }
 
- private:
   pid_t pid_;
   int handle_ = -1;
+  bool reaped_ = false;
 };
 
 // The probe's result; nothing when the child waits for a lock that is never released.
-std::optional<Status> watch(pid_t pid, const ProbeLimits& limits) {
-  Child child(pid);
+std::optional<Status> watch(Child& child, const ProbeLimits& limits) {
   const auto start = Clock::now();
   int64_t baseline = -1;
   for (int ms = 1;; ms = kPollMs) {
@@ -141,36 +144,32 @@ std::optional<Status> watch(pid_t pid, const ProbeLimits& limits) {
         return crash("signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")");
       return invalid_input("OpenVINO did not finish this model within its limits of time and memory");
     }
-    const int64_t used = anonymous_bytes(pid);
+    const int64_t used = anonymous_bytes(child.pid());
     if (baseline < 0) baseline = used;
-    if (used - baseline > limits.memory_bytes) {
-      child.kill();
+    if (used - baseline > limits.memory_bytes)
       return invalid_input("OpenVINO needs more than " + format_bytes(limits.memory_bytes) +
                            " of memory for this model, probably for its constants");
-    }
     const double wall = std::chrono::duration<double>(Clock::now() - start).count();
-    if (wall > kStallS && cpu_seconds(pid) < wall / 10) {
-      child.kill();
-      return std::nullopt;
-    }
+    if (wall > limits.stall_s && cpu_seconds(child.pid()) < wall / 10) return std::nullopt;
   }
 }
 
 }  // namespace
 
-Status probe(const std::function<void()>& work, const ProbeLimits& limits,
-             const std::function<void()>& meanwhile) {
+Status probe(const std::function<void()>& work, const ProbeLimits& limits, const Meanwhile& meanwhile) {
   if (!kProbes) {
-    if (meanwhile) meanwhile();
+    if (meanwhile.start) meanwhile.start();
     return {};
   }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (attempt > 0 && meanwhile.join) meanwhile.join();
     const pid_t pid = ::fork();
     if (pid < 0)
       return io_error(std::string("cannot start a process to try the model in: ") + std::strerror(errno));
     if (pid == 0) run_child(work, limits.cpu_s);
-    if (attempt == 0 && meanwhile) meanwhile();
-    if (auto result = watch(pid, limits)) return std::move(*result);
+    Child child(pid);
+    if (attempt == 0 && meanwhile.start) meanwhile.start();
+    if (auto result = watch(child, limits)) return std::move(*result);
   }
   return {};
 }
