@@ -77,6 +77,9 @@ Result<Json> run_in_child(const std::function<Result<Json>()>& work) {
   }
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
+    // A terminal interrupts its whole group of processes, and a service manager ends one.
+    if (signal == SIGINT || signal == SIGTERM)
+      return cancelled_error("the process that was started for this was interrupted");
     const char* why = signal == SIGKILL  ? "; the system kills so when memory runs out"
                       : signal == SIGBUS ? "; so ends who reads a file that became shorter meanwhile"
                                          : "";

@@ -46,6 +46,13 @@ TEST(ChildProcess, ReportsErrorsExceptionsAndItsEnd) {
   });
   EXPECT_EQ(killed.code(), Code::kInfeasible);
   EXPECT_THAT(killed.to_string(), HasSubstr("memory"));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Error interrupted = error([signal]() -> Result<Json> {
+      ::raise(signal);
+      return Json();
+    });
+    EXPECT_EQ(interrupted.code(), Code::kCancelled);
+  }
 }
 
 TEST(OwnCores, AreAscending) {

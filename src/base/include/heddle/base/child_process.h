@@ -9,7 +9,8 @@
 namespace heddle {
 
 // Forks, does the work there and brings back its JSON or its error. A child that crashes or is killed is an
-// error. The caller must not have started threads that hold locks; the child ends with the caller.
+// error; kCancelled if SIGINT or SIGTERM ended it. The caller must not have started threads that hold locks; the
+// child ends with the caller.
 Result<Json> run_in_child(const std::function<Result<Json>()>& work);
 
 }  // namespace heddle

@@ -58,7 +58,8 @@ struct SimulatedSeeds {
   std::optional<FailedSeed> failed;
 };
 
-// In processes of their own: a seed that crashes one has failed, too. Errors: kCancelled.
+// In processes of their own: a seed that crashes one has failed, too. SIGINT or SIGTERM ends such a process; the result
+// then has the seeds that were complete before. Errors: kCancelled, without any.
 Result<SimulatedSeeds> simulate_seeds(int64_t first, int64_t seeds, const Control& control);
 
 // What happens in a seed, line by line, in a process of its own.
