@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/base/json.h"
+#include "heddle/serve/http_server.h"
 #include "heddle/serve/infer_service.h"
 #include "heddle/serve/load.h"
 
@@ -41,6 +43,36 @@ inline std::unique_ptr<Generation> payload_generation(const Deployment& d,
   model->slo_us = slo_us;
   generation->models.push_back(model);
   return generation;
+}
+
+inline const std::vector<ModelUnderLoad> kModels = {
+    {.name = "m",
+     .slo_us = 20e6,
+     .planned_rate_per_s = 100,
+     .bodies = {{.inputs_json = "\"inputs\":[]}", .tensors = "", .grpc_message = ""}},
+     .turns = {}}};
+
+// A server whose answers the test chooses.
+class Stub {
+ public:
+  explicit Stub(HttpServer::Handler handler) {
+    auto server = HttpServer::start({}, std::move(handler));
+    EXPECT_TRUE(server.ok());
+    server_ = std::move(*server);
+    target.port = server_->port();
+  }
+  LoadTarget target;
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+};
+
+inline HttpResponse answer_to(const HttpBody& body, bool wrong_id = false) {
+  const auto request = parse_json(body.text());
+  EXPECT_TRUE(request.ok());
+  HttpResponse response;
+  response.body = Json{{"id", wrong_id ? Json("none") : (*request)["id"]}, {"outputs", Json::array()}}.dump();
+  return response;
 }
 
 }  // namespace heddle

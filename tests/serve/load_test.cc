@@ -23,40 +23,10 @@ namespace {
 
 constexpr TimeNs kOneMs = 1'000'000;
 
-const std::vector<ModelUnderLoad> kModels = {
-    {.name = "m",
-     .slo_us = 20e6,
-     .planned_rate_per_s = 100,
-     .bodies = {{.inputs_json = "\"inputs\":[]}", .tensors = "", .grpc_message = ""}},
-     .turns = {}}};
-
 std::vector<ModelUnderLoad> stateful_models() {
   auto models = kModels;
   models.front().keeps_state = true;
   return models;
-}
-
-// A server whose answers the test chooses.
-class Stub {
- public:
-  explicit Stub(HttpServer::Handler handler) {
-    auto server = HttpServer::start({}, std::move(handler));
-    EXPECT_TRUE(server.ok());
-    server_ = std::move(*server);
-    target.port = server_->port();
-  }
-  LoadTarget target;
-
- private:
-  std::unique_ptr<HttpServer> server_;
-};
-
-HttpResponse answer_to(const HttpBody& body, bool wrong_id = false) {
-  const auto request = parse_json(body.text());
-  EXPECT_TRUE(request.ok());
-  HttpResponse response;
-  response.body = Json{{"id", wrong_id ? Json("none") : (*request)["id"]}, {"outputs", Json::array()}}.dump();
-  return response;
 }
 
 TEST(Load, CountsEveryRequestOnce) {
@@ -208,6 +178,54 @@ TEST(Load, NamesOfModelsAreEncodedInPaths) {
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_EQ(result->counted.total.in_time, 1U);
   EXPECT_EQ(path, "/v2/models/50% net/a?b/infer");
+}
+
+TEST(Load, ReachesModelsWithSlashesInTheirNames) {
+  for (const std::string name : {"50% net/a?b", "net/infer", "net/versions/1/config"}) {
+    auto generation = payload_generation(small_deployment(500 * kOneMs, {{{4, {kOneMs}, {}}}}));
+    ASSERT_TRUE(generation);
+    auto model = std::make_shared<ServedModel>(*generation->models.front());
+    model->name = name;
+    generation->models.front() = model;
+    InferService service;
+    service.serve(std::move(generation));
+    std::string unloaded;
+    service.set_repository({.load = {},
+                            .unload =
+                                [&unloaded](const std::string& of, const auto& done) {
+                                  unloaded = of;
+                                  done({});
+                                },
+                            .index = {}});
+    {
+      const auto server = start_rest(service);
+      ASSERT_TRUE(server.ok());
+      LoadTarget target;
+      target.port = (*server)->port();
+      const auto status = [&target](const std::string& method, const std::string& path) {
+        const auto answer = ask_http(target, method, path, "", 30);
+        return answer.ok() ? answer->status : 0;
+      };
+      const auto models = load_models(target, {}, {.payload_bytes = 8, .shapes = {}, .seed = 1});
+      ASSERT_TRUE(models.ok()) << models.error().to_string();
+      const auto result = run_load(target, *models, steady(1, 1), {});
+      ASSERT_TRUE(result.ok());
+      EXPECT_EQ(result->statuses.count(200), 1U) << to_json(*result);
+      const auto path = "/v2/models/" + percent_encode(name);
+      for (const char* more : {"", "/config", "/versions/1"}) {
+        const auto answer = ask_json(target, "GET", path + more, "", 30);
+        ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+        EXPECT_EQ((*answer)["name"], name) << more;
+      }
+      EXPECT_EQ(status("GET", path + "/ready"), 200);
+      EXPECT_EQ(status("GET", path + "/versions/2"), 404);
+      EXPECT_EQ(status("GET", path + "/none"), 404);
+      EXPECT_EQ(status("GET", "/v2/models/net%2Fa"), 404);
+      EXPECT_EQ(status("POST", "/v2/repository/models/" + percent_encode(name) + "/unload"), 200);
+      EXPECT_EQ(unloaded, name);
+    }
+    service.stop(1);
+  }
 }
 
 // What a server sees of a session: each request, and how it was answered.

@@ -22,10 +22,14 @@ std::string url_of(const LoadTarget& target, const std::string& path) {
   return std::string(target.tls ? "https://" : "http://") + host_port(target.host, target.port) + path;
 }
 
-bool takes_connections(const addrinfo& address, int ms) {
-  const FileHandle socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+const sockaddr* generic(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr*>(&address.bytes);
+}
+
+bool takes_connections(const SocketAddress& address, int ms) {
+  const FileHandle socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return false;
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0 && errno != EINPROGRESS) return false;
+  if (::connect(socket.get(), generic(address), address.size) != 0 && errno != EINPROGRESS) return false;
   pollfd p = {socket.get(), POLLOUT, 0};
   int error = 0;
   socklen_t size = sizeof error;
@@ -35,37 +39,44 @@ bool takes_connections(const addrinfo& address, int ms) {
 
 }  // namespace
 
-Result<SocketAddress> find_address(const LoadTarget& target, double seconds) {
+Result<std::vector<SocketAddress>> find_addresses(const LoadTarget& target) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   const auto port = std::to_string(target.port);
   if (const int e = ::getaddrinfo(target.host.c_str(), port.c_str(), &hints, &found); e != 0)
     return invalid_input("the host '" + target.host + "' is not known: " + ::gai_strerror(e));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  const addrinfo* best = found;
-  int count = 0;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) ++count;
-  const int ms = static_cast<int>(1e3 * seconds / count);  // of each
-  for (const addrinfo* a = found; a != nullptr && found->ai_next != nullptr; a = a->ai_next)
-    if (takes_connections(*a, ms)) {
-      best = a;
-      break;
-    }
-  SocketAddress address;
-  std::memcpy(&address.bytes, best->ai_addr, best->ai_addrlen);
-  address.size = best->ai_addrlen;
-  return address;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    auto& address = addresses.emplace_back();
+    std::memcpy(&address.bytes, a->ai_addr, a->ai_addrlen);
+    address.size = a->ai_addrlen;
+  }
+  return addresses;
+}
+
+size_t first_that_connects(std::span<const SocketAddress> addresses, double seconds) {
+  if (addresses.size() < 2) return 0;
+  const int ms = static_cast<int>(1e3 * seconds / static_cast<double>(addresses.size()));  // of each
+  for (size_t i = 0; i < addresses.size(); ++i)
+    if (takes_connections(addresses[i], ms)) return i;
+  return 0;
+}
+
+Result<SocketAddress> find_address(const LoadTarget& target, double seconds) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto addresses, find_addresses(target));
+  return addresses[first_that_connects(addresses, seconds)];
 }
 
 Status LoadConnection::open(const LoadTarget& target, const SocketAddress& address) {
   socket_.open(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  lacks_files_ = socket_.fd() < 0 && (errno == EMFILE || errno == ENFILE);
   if (socket_.fd() < 0)
     return io_error(std::string("no more connections can be opened: ") + std::strerror(errno));
   const int on = 1;
   ::setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (::connect(socket_.fd(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) != 0 &&
-      errno != EINPROGRESS)
+  if (::connect(socket_.fd(), generic(address), address.size) != 0 && errno != EINPROGRESS)
     return io_error("cannot connect to " + host_port(target.host, target.port) + ": " + std::strerror(errno));
   if (target.tls) HEDDLE_RETURN_IF_ERROR(socket_.connect_tls(*target.tls, target.host));
   return {};

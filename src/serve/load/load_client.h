@@ -3,7 +3,9 @@
 
 #include <sys/socket.h>
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
@@ -18,14 +20,19 @@ struct SocketAddress {
   sockaddr_storage bytes = {};
   socklen_t size = 0;
 };
-// Of the addresses of the target's host, the first that takes a connection. Just the first one if there is no other, or
-// if none does within `seconds`. Waits. Errors: a host that is not known.
+// All addresses of the target's host. Waits for a server of names, perhaps for seconds. Errors: an unknown host.
+Result<std::vector<SocketAddress>> find_addresses(const LoadTarget& target);
+// The first that takes a connection, as an index. 0 if there is no other, or if none does within `seconds`. Waits.
+size_t first_that_connects(std::span<const SocketAddress> addresses, double seconds);
+// Both. Waits.
 Result<SocketAddress> find_address(const LoadTarget& target, double seconds);
 
 class LoadConnection {
  public:
-  // Begins to connect. Errors: no connection can be made there; the process has no socket left, and fd() is -1.
+  // Begins to connect. Errors: no connection can be made there; the process has no socket left.
   Status open(const LoadTarget& target, const SocketAddress& address);
+  // Has open() failed because as many files are open as may be?
+  bool lacks_files() const { return lacks_files_; }
   int fd() const { return socket_.fd(); }
   // Why encryption failed; empty: it did not.
   const std::string& why() const { return socket_.why(); }
@@ -38,6 +45,8 @@ class LoadConnection {
 
   // Was there a server that took a part of the request?
   bool sent_any() const { return sent_ > 0; }
+  // Has anything of its answer come?
+  bool received_any() const { return has_head_ || !in_.empty(); }
   int status() const { return head_.status; }
   bool keep_alive() const { return head_.keep_alive; }
   const HttpHeaders& headers() const { return head_.headers; }
@@ -48,6 +57,7 @@ class LoadConnection {
   bool is_whole(bool ended);
 
   SocketStream socket_;
+  bool lacks_files_ = false;
   std::string out_;
   std::string_view tensors_;
   size_t sent_ = 0;

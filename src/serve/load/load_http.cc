@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <deque>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heddle/base/json.h"
+#include "load_addresses.h"
 #include "load_client.h"
 #include "load_run.h"
 
@@ -18,11 +18,11 @@ namespace {
 
 constexpr TimeNs kResendAfter = kNsPerSecond / 20;
 constexpr double kPatienceInSlos = 2;
-constexpr double kFindSeconds = 2;  // a server's address
 
 struct Connection {
   LoadConnection io;
   size_t server = 0;
+  SocketAddress address;
   size_t request = 0;
   TimeNs sent_at = 0;
   bool busy = false;
@@ -32,12 +32,16 @@ struct Connection {
 class HttpLoad final : public LoadRun {
  public:
   HttpLoad(const LoadTarget& target, std::span<const ModelUnderLoad> models,
-           std::span<const Arrival> arrivals, const LoadOptions& options)
+           std::span<const Arrival> arrivals, const LoadOptions& options, const FindAddresses& find)
       : LoadRun(models, arrivals, options),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         resends_(arrivals.size()) {
-    servers_.push_back({&target, std::nullopt});
-    for (const LoadTarget& standby : options.standbys) servers_.push_back({&standby, std::nullopt});
+    const auto add = [&](const LoadTarget& server) {
+      servers_.push_back({&server, ServerAddresses([find, &server] { return find(server); })});
+    };
+    add(target);
+    for (const LoadTarget& standby : options.standbys) add(standby);
+    for (const auto& server : servers_) server.addresses.wait();
     raise_file_limit();
   }
 
@@ -64,7 +68,7 @@ class HttpLoad final : public LoadRun {
         auto fresh = std::make_unique<Connection>();
         fresh->server = server_;
         if (auto status = connect(*fresh); !status.ok()) {
-          if (fresh->io.fd() < 0 && !connections_.empty()) return {};  // as many as the process can have
+          if (fresh->io.lacks_files() && !connections_.empty()) return {};  // one of them will be free
           if (result_.connections == 0 && servers_.size() == 1) return status;
           unanswered(front(), server_, kUnanswered, status.error().message());
           pop();
@@ -88,10 +92,14 @@ class HttpLoad final : public LoadRun {
 
   Status connect(Connection& c) {
     Server& server = servers_[c.server];
-    if (!server.address) {
-      HEDDLE_ASSIGN_OR_RETURN(server.address, find_address(*server.target, kFindSeconds));
+    Status status;
+    for (size_t tried = 0; tried == 0 || tried < server.addresses.size(); ++tried) {
+      HEDDLE_ASSIGN_OR_RETURN(c.address, server.addresses.current());
+      status = c.io.open(*server.target, c.address);
+      if (status.ok() || c.io.lacks_files()) break;
+      server.addresses.refused(c.address);
     }
-    return c.io.open(*server.target, *server.address);
+    return status;
   }
 
   void begin(Connection& c, size_t request) {
@@ -120,7 +128,7 @@ class HttpLoad final : public LoadRun {
     if (step == LoadConnection::Step::kWantsRead) return arm(c, EPOLLIN);
     if (step == LoadConnection::Step::kWantsWrite) return arm(c, EPOLLOUT);
     if (step == LoadConnection::Step::kBroken) {
-      if (!c.io.sent_any()) servers_[c.server].address.reset();  // it may be at another one now
+      if (!c.io.sent_any()) servers_[c.server].addresses.refused(c.address);
       if (c.busy) unanswered(c.request, c.server, kUnanswered, "the connection broke");
       return close(c);
     }
@@ -222,6 +230,7 @@ class HttpLoad final : public LoadRun {
         unanswered(c.request, c.server, kUnanswered, "no answer came in time");
       else
         continue;
+      if (!stopped() && !c.io.received_any()) servers_[c.server].addresses.silent();
       close(c);
     }
     graves_.clear();
@@ -229,7 +238,7 @@ class HttpLoad final : public LoadRun {
 
   struct Server {
     const LoadTarget* target;
-    std::optional<SocketAddress> address;  // once it is known
+    ServerAddresses addresses;
   };
   std::vector<Server> servers_;
   size_t server_ = 0;  // that new requests go to
@@ -249,8 +258,9 @@ class HttpLoad final : public LoadRun {
 }  // namespace
 
 std::unique_ptr<LoadRun> http_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
-                                   std::span<const Arrival> arrivals, const LoadOptions& options) {
-  return std::make_unique<HttpLoad>(target, models, arrivals, options);
+                                   std::span<const Arrival> arrivals, const LoadOptions& options,
+                                   const FindAddresses& find) {
+  return std::make_unique<HttpLoad>(target, models, arrivals, options, find);
 }
 
 }  // namespace heddle

@@ -154,7 +154,8 @@ Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnder
     if (m.keeps_state && !options.standbys.empty())
       return invalid_input("model '" + m.name +
                            "' keeps state, which standbys do not have; load it without them");
-  const auto load = (target.grpc ? grpc_load : http_load)(target, models, arrivals, options);
+  const auto load = target.grpc ? grpc_load(target, models, arrivals, options)
+                                : http_load(target, models, arrivals, options);
   return load->run();
 }
 

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "heddle/serve/live_plane.h"
 #include "heddle/serve/load.h"
+#include "load_client.h"
 #include "load_sessions.h"
 
 namespace heddle {
@@ -72,9 +76,12 @@ class LoadRun {
   TimeNs begin_ = 0, give_up_at_ = 0;  // all, once it is stopped
 };
 
+// From several threads at once.
+using FindAddresses = std::function<Result<std::vector<SocketAddress>>(const LoadTarget&)>;
 // By protocol. The target outlives the run.
 std::unique_ptr<LoadRun> http_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
-                                   std::span<const Arrival> arrivals, const LoadOptions& options);
+                                   std::span<const Arrival> arrivals, const LoadOptions& options,
+                                   const FindAddresses& find = find_addresses);
 std::unique_ptr<LoadRun> grpc_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
                                    std::span<const Arrival> arrivals, const LoadOptions& options);
 
