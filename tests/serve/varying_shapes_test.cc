@@ -298,6 +298,78 @@ TEST(BucketChoice, MeasuresFewShapesAndChoosesTheLeastExpectedTime) {
   EXPECT_GT(chosen->padding, 0);
 }
 
+TEST(BucketChoice, UnnamedAndNamedRequestsOfOneShapeAreOneBucket) {
+  const TestFolder folder;
+  ModelSource source;
+  source.path = folder.write("net.onnx", column_model());
+  source.settings.varying.requests = *parse_shape_trace("1,3,8 *3\nx=1,3,8 *2\nx=1,3,4\n");
+  const auto all = known_buckets(source);
+  ASSERT_TRUE(all.ok()) << all.error().to_string();
+  ASSERT_EQ(all->shapes.size(), 2U);
+  EXPECT_NEAR(all->shares[1], 5.0 / 6, 1e-12);
+}
+
+TEST(BucketChoice, TooManyShapesAreRefusedAtOnce) {
+  ModelSource source;
+  std::string text;
+  for (int width = 1; width <= 2049; ++width) text += "x=1," + std::to_string(width) + "\n";
+  source.settings.varying.requests = *parse_shape_trace(text);
+  const auto all = known_buckets(source);
+  ASSERT_FALSE(all.ok());
+  EXPECT_THAT(all.error().message(), HasSubstr("at most 2048 shapes, and the requests have 2049"));
+  EXPECT_THAT(all.error().message(), HasSubstr("round their sizes up"));
+}
+
+TEST(BucketChoice, RequestsNameInputsThatHaveBuckets) {
+  const TestFolder folder;
+  ModelSource source;
+  source.path = folder.write("net.onnx", masked_model());
+  auto& varying = source.settings.varying;
+  varying.buckets = *parse_buckets(std::vector<std::string>{"x=1,{4,8}"});
+  const auto error = [&](const std::string& trace) {
+    varying.requests = *parse_shape_trace(trace);
+    const auto known = known_buckets(source);
+    return known.ok() ? "" : known.error().message();
+  };
+  EXPECT_EQ(error("x=1,3"), "");
+  EXPECT_THAT(error("x=1,3 mask=1,3"), HasSubstr("the input 'mask', for which no buckets are given"));
+  EXPECT_THAT(error("y=1,3"), HasSubstr("the input 'y', which the model does not have"));
+  EXPECT_THAT(error("1,3"), HasSubstr("the model's inputs are 'x' and 'mask'; write NAME="));
+  source.settings.state = {{"mask", "y"}};  // which no request has
+  EXPECT_EQ(error("1,3"), "");
+  source.settings.state.clear();
+  source.settings.values["mask"] = {1};
+  EXPECT_EQ(error("1,3"), "");
+  source.path = "net.xml";  // whose inputs only the import can tell
+  EXPECT_EQ(error("1,3"), "");
+  EXPECT_THAT(error("mask=1,3"), HasSubstr("for which no buckets are given"));
+}
+
+TEST(BucketChoice, NamesFitInAFleet) {
+  NamedShapes few = {{"x", {1, 3, 48, 160}}}, many;
+  for (int i = 0; i < 3; ++i)
+    for (const char* part : {".key", ".value"})
+      many["past_key_values." + std::to_string(i) + part] = {1, 12, 128, 64};
+  EXPECT_THAT(bucket_model_names("net", {few}), ElementsAre("net@1x3x48x160"));
+  auto more = many;
+  more.begin()->second.back() = 128;
+  EXPECT_THAT(bucket_model_names("net", {few, many, more}),
+              ElementsAre("net@1x3x48x160", "net@bucket-2", "net@bucket-3"));
+}
+
+// The names of ONNX's inputs are as long as their exporters make them.
+TEST_F(Varying, ServesModelsWhoseInputsHaveLongNames) {
+  const std::string x = "past_key_values.0.key" + std::string(100, 'x'), y = std::string(100, 'y');
+  const auto model = ow::model({{ow::node("Add", {x, y}, {"z"}, "add")},
+                                {ow::value(x, {1, -1}), ow::value(y, {1, -1})},
+                                {ow::value("z", {1, -1})},
+                                {}});
+  start(model, buckets({x + "=1,{4,8}", y + "=1,{4,8}"}));
+  const auto answer = infer({{x, {1, 3}, {1, 2, 3}}, {y, {1, 3}, {1, 1, 1}}});
+  ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+  EXPECT_THAT(values_of(answer->outputs[0]), ElementsAre(2, 3, 4));
+}
+
 TEST(RequestSizesOf, ModelsThatTakeOnlyTheirBuckets) {
   ServedModel model;
   model.name = "net";

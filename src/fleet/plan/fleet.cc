@@ -33,8 +33,9 @@ Status check_count(int64_t v, int64_t min, int64_t max, const std::string& where
 
 Status check_name(const std::string& name, const char* kind, std::set<std::string>& seen) {
   if (name.empty()) return bad(std::string("a ") + kind + " has an empty name");
-  if (name.size() > 200)
-    return bad(std::string("the ") + kind + " " + quote_text(name) + " has a name over 200 bytes");
+  if (name.size() > kMaxFleetNameBytes)
+    return bad(std::string("the ") + kind + " " + quote_text(name) + " has a name over " +
+               std::to_string(kMaxFleetNameBytes) + " bytes");
   if (!is_printable(name))
     return bad(std::string("the ") + kind + " " + quote_text(name) +
                " has a name with control characters or bytes that are not UTF-8");

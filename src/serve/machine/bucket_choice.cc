@@ -1,7 +1,10 @@
 #include "bucket_choice.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
+#include "heddle/fleet/fleet.h"
 #include "heddle/fleet/size_buckets.h"
 #include "heddle/graph/varying_model.h"
 
@@ -37,28 +40,53 @@ Status weigh(BucketedShapes& buckets) {
   return {};
 }
 
+bool has_name(std::span<const std::string> names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// The expected requests, with the names of their inputs.
+Result<std::vector<ShapeCount>> named_requests(const ModelSource& source) {
+  const auto& [buckets, requests, most, pad, limit] = source.settings.varying;
+  std::vector<std::string> bucketed, of_first;
+  for (const auto& [name, shape] : buckets.open) bucketed.push_back(name);
+  for (const auto& [name, shape] : requests.front().shapes) of_first.push_back(name);
+  const bool named = std::ranges::none_of(requests, [](const auto& r) { return r.shapes.contains(""); });
+  if (bucketed.empty() && named) return with_names(requests, of_first);
+  auto inputs = onnx_input_names(source.path);
+  if (bucketed.empty() && !inputs.ok()) return inputs.error();
+  for (const auto& request : requests)
+    for (const auto& [name, shape] : request.shapes)
+      if (!bucketed.empty() && !name.empty() && !has_name(bucketed, name) &&
+          (!inputs.ok() || has_name(*inputs, name)))
+        return invalid_input(
+            "a request has the input '" + name +
+            "', for which no buckets are given; give its buckets, too, or leave it out of the "
+            "requests' shapes");
+  if (!inputs.ok()) return with_names(requests, bucketed);  // only the import can tell them
+  // Those that a request has.
+  std::erase_if(*inputs, [&source](const auto& name) {
+    const auto& state = source.settings.state;
+    return source.settings.values.contains(name) ||
+           std::ranges::find(state, name, &std::pair<std::string, std::string>::first) != state.end();
+  });
+  return with_names(requests, *inputs);
+}
+
 }  // namespace
 
 Result<BucketedShapes> known_buckets(const ModelSource& source) {
   const auto& varying = source.settings.varying;
   BucketedShapes out;
-  out.requests = varying.requests;
-  if (!out.requests.empty()) {
-    const bool named =
-        std::ranges::none_of(out.requests, [](const auto& r) { return r.shapes.contains(""); });
-    std::vector<std::string> inputs;
-    for (const auto& [name, shape] : varying.buckets.open) inputs.push_back(name);
-    if (inputs.empty() && named)
-      for (const auto& [name, shape] : out.requests.front().shapes) inputs.push_back(name);
-    if (inputs.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN(inputs, onnx_input_names(source.path));
-      std::erase_if(inputs, [&source](const auto& name) { return source.settings.values.contains(name); });
-    }
-    HEDDLE_ASSIGN_OR_RETURN(out.requests, with_names(std::move(out.requests), inputs));
+  if (!varying.requests.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(out.requests, named_requests(source));
   }
   out.shapes = varying.buckets.shapes;
   out.open = varying.buckets.open;
   if (out.shapes.empty()) {
+    if (out.requests.size() > kMostBucketSizes)
+      return invalid_input("buckets are chosen from at most " + std::to_string(kMostBucketSizes) +
+                           " shapes, and the requests have " + std::to_string(out.requests.size()) +
+                           " different ones; round their sizes up, such as to multiples of 8");
     HEDDLE_ASSIGN_OR_RETURN(out.requests, chain_of(std::move(out.requests)));
     for (const auto& r : out.requests) out.shapes.push_back(r.shapes);
     out.open = out.shapes.back();
@@ -88,6 +116,17 @@ Result<BucketedShapes> choose_by_time(BucketedShapes all, int most,
   for (const size_t i : choice.sizes) out.shapes.push_back(std::move(all.shapes[i]));
   HEDDLE_RETURN_IF_ERROR(weigh(out));
   return out;
+}
+
+std::vector<std::string> bucket_model_names(const std::string& model,
+                                            const std::vector<NamedShapes>& shapes) {
+  std::vector<std::string> names;
+  for (const auto& bucket : shapes) {
+    names.push_back(model + "@" + shapes_text(bucket));
+    if (names.back().size() > kMaxFleetNameBytes)
+      names.back() = model + "@bucket-" + std::to_string(names.size());
+  }
+  return names;
 }
 
 }  // namespace heddle

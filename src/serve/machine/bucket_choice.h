@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -19,8 +20,8 @@ struct BucketedShapes {
 };
 
 // The buckets that are given, with the shares of the expected requests where these are known; else a bucket for
-// each shape of a request. Errors (invalid input): a request that no bucket holds, chain_of()'s,
-// with_names()'s.
+// each shape of a request, of which choose_by_time() takes some. Errors (invalid input): a request that no bucket
+// holds, or with an input that has no buckets; more shapes than kMostBucketSizes; chain_of()'s, with_names()'s.
 Result<BucketedShapes> known_buckets(const ModelSource& source);
 
 // At most `most` of the shapes, for the least expected time (size_buckets.h). `measure` gives the time of one
@@ -28,5 +29,9 @@ Result<BucketedShapes> known_buckets(const ModelSource& source);
 // of the inputs.
 Result<BucketedShapes> choose_by_time(BucketedShapes all, int most,
                                       const std::function<Result<double>(const NamedShapes&)>& measure);
+
+// Names for the buckets as models of a fleet, unique in it: "net@1x3x48x160", or "net@bucket-2" for the second one if
+// the shapes make a name too long for a fleet.
+std::vector<std::string> bucket_model_names(const std::string& model, const std::vector<NamedShapes>& shapes);
 
 }  // namespace heddle

@@ -74,12 +74,13 @@ class Preparation {
     out_.buckets.assign(count, {});
     first_.clear();
     int least_rows = source_.settings.max_batch;
+    const auto names = bucket_model_names(source_.name, choice_.shapes);
     for (size_t b = 0; b < count; ++b) {
       auto source = is_varying() ? at(choice_.shapes[b]) : source_;
       if (is_varying()) source.settings.weight *= std::max(choice_.shares[b], kLeastShare);
       HEDDLE_ASSIGN_OR_RETURN(auto model, load_local_model(source));
       least_rows = std::min(least_rows, model->served.max_rows);
-      if (is_varying()) model->served.name += "@" + shapes_text(choice_.shapes[b]);
+      if (is_varying()) model->served.name = names[b];
       out_.buckets[b].model = std::move(model);
     }
     for (auto& bucket : out_.buckets) {

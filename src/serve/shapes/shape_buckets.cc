@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
@@ -117,6 +118,23 @@ std::optional<ShapeCount> request_from(const std::vector<std::string>& words) {
   return request;
 }
 
+// Requests, of which equal ones are counted together, in the order of their first.
+class Counted {
+ public:
+  void add(ShapeCount request) {
+    const auto [it, fresh] = known_.emplace(request.shapes, all_.size());
+    if (fresh)
+      all_.push_back(std::move(request));
+    else
+      all_[it->second].count += request.count;
+  }
+  std::vector<ShapeCount> take() { return std::move(all_); }
+
+ private:
+  std::vector<ShapeCount> all_;
+  std::map<NamedShapes, size_t> known_;
+};
+
 std::vector<std::string> words_of(std::string line) {
   line.resize(std::min(line.find('#'), line.size()));
   for (auto& c : line)
@@ -181,8 +199,7 @@ Result<BucketShapes> buckets_from_json(const JsonCursor& json) {
 }
 
 Result<std::vector<ShapeCount>> parse_shape_trace(const std::string& text) {
-  std::vector<ShapeCount> requests;
-  std::map<NamedShapes, size_t> known;
+  Counted counted;
   size_t number = 0;
   for (const auto& line : split_at(text, '\n')) {
     ++number;
@@ -194,12 +211,9 @@ Result<std::vector<ShapeCount>> parse_shape_trace(const std::string& text) {
           "line " + std::to_string(number) + ": '" + line.substr(0, 100) +
           "' is not the shapes of a request; expected 1,3,48,213 or x=1,3,48,213 for each input, and "
           "perhaps *12 for how often it came");
-    const auto [it, fresh] = known.emplace(request->shapes, requests.size());
-    if (fresh)
-      requests.push_back(*request);
-    else
-      requests[it->second].count += request->count;
+    counted.add(*request);
   }
+  auto requests = counted.take();
   if (requests.empty()) return invalid_input("it has no request; expected one a line, such as 1,3,48,213");
   return requests;
 }
@@ -260,7 +274,9 @@ Result<std::vector<ShapeCount>> with_names(std::vector<ShapeCount> requests,
         return invalid_input("a request has the input '" + name + "', which the model does not have" +
                              did_you_mean(name, inputs) + "; its inputs are " + join_names(inputs));
   }
-  return requests;
+  Counted counted;
+  for (auto& r : requests) counted.add(std::move(r));
+  return counted.take();
 }
 
 Result<std::vector<ShapeCount>> chain_of(std::vector<ShapeCount> requests) {

@@ -90,6 +90,7 @@ std::string times_text(const Fleet& fleet);
 
 inline constexpr int kMaxFleetClasses = 16, kMaxFleetModels = 256, kMaxBlocks = 64, kMaxFleetBatch = 256;
 inline constexpr int kMaxPartitions = 4;
+inline constexpr size_t kMaxFleetNameBytes = 200;  // of a class or model
 inline constexpr int64_t kMaxFleetDevices = 10'000'000;
 
 // Checks that plans can be made for the fleet: names present and unique, sizes consistent, numbers finite and

@@ -44,11 +44,12 @@ struct HttpServerOptions {
   int port = 0;                               // 0: any free one
   size_t max_body_bytes = size_t{64} << 20;   // of one request: 413
   size_t max_bodies_bytes = size_t{1} << 30;  // of all requests in work together: 503
-  size_t max_connections = 1024;              // one more gets 503
-  std::shared_ptr<RateLimit> rate;            // of all connections together: 429; none: any
-  double read_timeout_s = 30;                 // from a request's first byte to its last: 408
-  double idle_timeout_s = 120;                // of a connection without a request
-  std::shared_ptr<const TlsContext> tls;      // none: plain HTTP
+  // Further ones are closed. Without TLS, up to 64 of them at once get 503 before.
+  size_t max_connections = 1024;
+  std::shared_ptr<RateLimit> rate;        // of all connections together: 429; none: any
+  double read_timeout_s = 30;             // from a request's first byte to its last: 408
+  double idle_timeout_s = 120;            // of a connection without a request
+  std::shared_ptr<const TlsContext> tls;  // none: plain HTTP
   // On a loopback address requests must name this machine as their host: by an address, as localhost, or by
   // one of these, in any case: 403. A page that a browser here shows cannot then reach it by a name of its
   // own.

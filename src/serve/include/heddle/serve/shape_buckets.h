@@ -59,7 +59,8 @@ Result<double> parse_padding(const std::string& text);
 // "1x3x48x160", or "x=1x160 mask=1x160" of several inputs.
 std::string shapes_text(const NamedShapes& shapes);
 
-// The shapes that requests were given for an unnamed input, under the name of the model's only input. Errors:
+// The shapes that requests were given for an unnamed input, under the name of the model's only input. Requests that are
+// equal then are counted together. Errors:
 // the model has several inputs, or none of a name; a request has other inputs or another number of dimensions
 // than the first one.
 Result<std::vector<ShapeCount>> with_names(std::vector<ShapeCount> requests,
