@@ -14,7 +14,7 @@ Status check_sizes(std::span<const double> weight, std::span<const double> us, i
   if (weight.empty() || weight.size() != us.size() || weight.size() > kMostBucketSizes)
     return invalid_input("buckets are chosen from 1 to " + std::to_string(kMostBucketSizes) +
                          " sizes with a weight and a time each, not from " + std::to_string(weight.size()) +
-                         "; round sizes up, so that fewer differ");
+                         (weight.size() > kMostBucketSizes ? "; round sizes up, so that fewer differ" : ""));
   if (most < 1 || most > kMostBuckets)
     return invalid_input("expected 1 to " + std::to_string(kMostBuckets) + " buckets, not " +
                          std::to_string(most));

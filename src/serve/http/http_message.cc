@@ -178,7 +178,15 @@ Result<HttpHead> read_http_head(std::string_view text) {
   if (!target.starts_with('/') && target != "*") return invalid_input("the path does not start with '/'");
   const auto question = target.find('?');
   if (question != std::string_view::npos) head.query = target.substr(question + 1);
-  HEDDLE_ASSIGN_OR_RETURN(head.path, percent_decode(target.substr(0, question)));
+  const auto path = target.substr(0, question);
+  HEDDLE_ASSIGN_OR_RETURN(head.path, percent_decode(path));
+  for (size_t begin = 0; begin < path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    if (end > begin) {
+      HEDDLE_ASSIGN_OR_RETURN(head.parts.emplace_back(), percent_decode(path.substr(begin, end - begin)));
+    }
+    begin = end + 1;
+  }
   HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
   HEDDLE_RETURN_IF_ERROR(read_length(head.headers, head.content_length));
   // Older clients would need to be told.

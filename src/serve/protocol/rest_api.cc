@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <span>
-#include <string_view>
 
 #include "dashboard.h"
 #include "heddle/base/json.h"
@@ -19,55 +17,6 @@ HttpResponse error_response(const Error& error) {
   auto response = http_error(http_status(error.code()), error.to_string());
   if (response.status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;
-}
-
-// "/v2/models/net/infer" to {"v2", "models", "net", "infer"}; empty parts are dropped. All lie in `path`.
-using PathParts = std::span<const std::string_view>;
-std::vector<std::string_view> split_path(std::string_view path) {
-  std::vector<std::string_view> parts;
-  while (!path.empty()) {
-    const auto slash = path.find('/');
-    const auto part = path.substr(0, slash);
-    if (!part.empty()) parts.emplace_back(part);
-    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
-  }
-  return parts;
-}
-
-// The path from the first of these parts to the last: a name with the slashes in it.
-std::string joined(PathParts parts) {
-  return {parts.front().data(), parts.back().data() + parts.back().size()};
-}
-
-// What is asked of a model.
-struct ModelPath {
-  std::string name, version, action;  // version, action: empty if there is none
-  bool well_formed = true;
-};
-
-// Reads `parts`, of which the first `of_name` are the name: NAME[/versions/VERSION][/ACTION].
-ModelPath model_path(PathParts parts, size_t of_name) {
-  ModelPath out;
-  out.name = joined(parts.first(of_name));
-  parts = parts.subspan(of_name);
-  if (parts.size() >= 2 && parts[0] == "versions") {
-    out.version = parts[1];
-    parts = parts.subspan(2);
-  }
-  if (!parts.empty()) out.action = parts[0];
-  constexpr std::string_view kActions[] = {"", "infer", "ready", "config", "stats"};
-  out.well_formed = parts.size() <= 1 && std::ranges::count(kActions, out.action) > 0;
-  return out;
-}
-
-// Names may have slashes. Clients encode them, but the path is decoded: of the readings that a served model has, this
-// is the one with the shortest name.
-ModelPath served_path(const InferService& service, PathParts parts) {
-  for (size_t of_name = 1; of_name <= parts.size(); ++of_name) {
-    auto path = model_path(parts, of_name);
-    if (path.well_formed && service.model(path.name, "").ok()) return path;
-  }
-  return model_path(parts, 1);
 }
 
 Json tensor_json(const ServedModel& model, const TensorInfo& t) {
@@ -211,16 +160,23 @@ void infer(InferService& service, const HttpHead& head, const HttpBody& body, co
 HttpResponse empty_with(int status) { return {.status = status}; }
 
 void answer_model(InferService& service, const HttpHead& head, const HttpBody& body, const HttpReply& reply,
-                  PathParts parts) {
-  const auto path = served_path(service, parts.subspan(2));
-  const auto& [name, version, action, well_formed] = path;
-  if (!well_formed)
-    return reply.send(http_error(
-        404, "a model has no '" + action.substr(0, 64) + "'; expected infer, ready, config or stats"));
-  if (action == "infer") {
+                  std::vector<std::string> parts) {
+  const std::string name = parts[2];
+  parts.erase(parts.begin(), parts.begin() + 3);
+  std::string version;
+  if (parts.size() >= 2 && parts[0] == "versions") {
+    version = parts[1];
+    parts.erase(parts.begin(), parts.begin() + 2);
+  }
+  const std::string action = parts.empty() ? "" : parts[0];
+  if (parts.size() == 1 && action == "infer") {
     if (asked_by("POST", head, reply)) infer(service, head, body, reply, name, version);
     return;
   }
+  const bool known = action.empty() || action == "ready" || action == "config" || action == "stats";
+  if (parts.size() > 1 || !known)
+    return reply.send(http_error(
+        404, "a model has no '" + action.substr(0, 64) + "'; expected infer, ready, config or stats"));
   if (!asked_by("GET", head, reply)) return;
   const auto model = service.model(name, version);
   if (!model.ok()) return reply.send(error_response(model.error()));
@@ -232,7 +188,8 @@ void answer_model(InferService& service, const HttpHead& head, const HttpBody& b
   reply.send(json_response(metadata_json(**model)));
 }
 
-void answer_repository(InferService& service, const HttpHead& head, const HttpReply& reply, PathParts parts) {
+void answer_repository(InferService& service, const HttpHead& head, const HttpReply& reply,
+                       const std::vector<std::string>& parts) {
   const auto& repository = service.repository();
   if (parts.size() == 3 && parts[2] == "index") {
     if (!asked_by("POST", head, reply)) return;
@@ -241,12 +198,12 @@ void answer_repository(InferService& service, const HttpHead& head, const HttpRe
       list.push_back({{"name", e.name}, {"version", e.version}, {"state", e.state}, {"reason", e.reason}});
     return reply.send(json_response(list));
   }
-  if (parts.size() >= 5 && parts[2] == "models" && (parts.back() == "load" || parts.back() == "unload")) {
+  if (parts.size() == 5 && parts[2] == "models" && (parts[4] == "load" || parts[4] == "unload")) {
     if (!asked_by("POST", head, reply)) return;
-    const auto& change = parts.back() == "load" ? repository.load : repository.unload;
+    const auto& change = parts[4] == "load" ? repository.load : repository.unload;
     if (!change)
       return reply.send(http_error(501, "the models of a fleet are loaded and unloaded by its plan"));
-    return change(joined(parts.subspan(3, parts.size() - 4)), [reply](const Status& status) {
+    return change(parts[3], [reply](const Status& status) {
       reply.send(status.ok() ? json_response(Json::object()) : error_response(status.error()));
     });
   }
@@ -260,7 +217,7 @@ bool is_open_path(std::string_view path) {
 }
 
 void answer_rest(InferService& service, const HttpHead& head, const HttpBody& body, const HttpReply& reply) {
-  const auto parts = split_path(head.path);
+  const auto& parts = head.parts;
   if (parts.size() == 1 && parts[0] == "metrics") {
     if (!asked_by("GET", head, reply)) return;
     return reply.send(

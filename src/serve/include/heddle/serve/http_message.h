@@ -20,7 +20,9 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names 
 struct HttpHead {
   std::string method;  // as sent; at most 32 bytes
   std::string path;    // before '?', percent-decoded
-  std::string query;   // behind '?', as sent
+  std::vector<std::string>
+      parts;          // of the path, between its slashes, none empty: an encoded slash is in a part
+  std::string query;  // behind '?', as sent
   HttpHeaders headers;
   bool keep_alive = true;
   bool expects_continue = false;
