@@ -181,6 +181,29 @@ Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
   return content;
 }
 
+Result<std::vector<std::string>> files_in(const std::string& folder,
+                                          std::span<const std::string_view> endings, bool below) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> paths;
+  // The iterators' ++ throws, increment() does not.
+  const auto add = [&](auto at) {
+    for (; !error && at != decltype(at)(); at.increment(error)) {
+      const auto& path = at->path();
+      if (std::ranges::find(endings, path.extension().string()) != endings.end())
+        paths.push_back(path.string());
+    }
+  };
+  if (below) {
+    add(fs::recursive_directory_iterator(folder, error));
+  } else {
+    add(fs::directory_iterator(folder, error));
+  }
+  if (error) return system_error("cannot list", folder, error.value());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 Status write_file_atomic(const std::string& path, std::string_view content) {
   struct stat old {};
   const bool exists = ::stat(path.c_str(), &old) == 0;

@@ -57,6 +57,20 @@ TEST_F(Files, WhatIsWrittenIsRead) {
   EXPECT_FALSE(file_exists(path("g")));
 }
 
+TEST_F(Files, FilesOfAFolderAreListedByTheirEndings) {
+  fs::create_directory(path("below"));
+  for (const char* name : {"b.json", "a.json", "c.onnx", "d.txt", "below/e.json"})
+    ASSERT_TRUE(write_file_atomic(path(name), "").ok());
+  constexpr std::string_view kJson[] = {".json"}, kBoth[] = {".json", ".onnx"};
+  EXPECT_EQ(*files_in(folder_, kJson), (std::vector{path("a.json"), path("b.json")}));
+  EXPECT_EQ(*files_in(folder_, kBoth), (std::vector{path("a.json"), path("b.json"), path("c.onnx")}));
+  EXPECT_EQ(*files_in(folder_, kJson, true),
+            (std::vector{path("a.json"), path("b.json"), path("below/e.json")}));
+  const auto nowhere = files_in(path("nowhere"), kJson);
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_THAT(nowhere.error().to_string(), HasSubstr("cannot list"));
+}
+
 TEST_F(Files, ReadingSaysWhatIsWrong) {
   const auto missing = read_file(path("none"));
   ASSERT_FALSE(missing.ok());

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heddle/base/status.h"
 
@@ -18,6 +20,9 @@ Result<std::string> read_file(const std::string& path, int64_t max_bytes = int64
 Status write_file_atomic(const std::string& path, std::string_view content);
 
 bool file_exists(const std::string& path);
+// The paths of the files whose names end in one of `endings` (".json"), sorted; with `below` those in its folders, too.
+Result<std::vector<std::string>> files_in(const std::string& folder,
+                                          std::span<const std::string_view> endings, bool below = false);
 // Of a short file of the system, such as in /sys, without the newline; empty: it does not exist.
 std::string first_line(const std::string& path);
 
