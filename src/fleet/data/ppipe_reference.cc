@@ -92,6 +92,12 @@ Status read_pools(const std::string& path, std::vector<PpipeReference>& referenc
 
 }  // namespace
 
+std::string ppipe_pools_path(const std::string& folder, const std::string& csv) {
+  auto path = csv.empty() ? folder + "/ppipe_reference.csv" : csv;
+  if (path.ends_with(".csv")) path.resize(path.size() - 4);
+  return path + "_pools.csv";
+}
+
 Result<std::vector<PpipeReference>> read_ppipe_references(const PpipeData& data, const std::string& folder,
                                                           const std::string& csv) {
   const auto path = csv.empty() ? folder + "/ppipe_reference.csv" : csv;
@@ -111,9 +117,7 @@ Result<std::vector<PpipeReference>> read_ppipe_references(const PpipeData& data,
     r.plan.models.resize(r.fleet.models.size());
     references.push_back(std::move(r));
   }
-  auto pools = path;
-  if (pools.ends_with(".csv")) pools.resize(pools.size() - 4);
-  pools += "_pools.csv";
+  const auto pools = ppipe_pools_path(folder, csv);
   if (file_exists(pools)) {
     HEDDLE_RETURN_IF_ERROR(read_pools(pools, references));
     for (auto& r : references) evaluate_fleet_plan(r.fleet, r.plan);

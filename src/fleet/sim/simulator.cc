@@ -168,6 +168,7 @@ class Simulation {
       }
       case EventKind::kWake:
         ++result_.events;
+        ++result_.wakes;
         if (e.plane != current_) return;  // of a plan that has been replaced
         if (!migrating_) plane.scheduler->wake(e.a, now_, actions_);
         break;

@@ -50,8 +50,10 @@ Result<Fleet> ppipe_mixed_fleet(const PpipeData& data,
                                 const std::vector<std::pair<std::string, int64_t>>& counts,
                                 const std::vector<std::string>& models, const std::vector<double>& weights);
 
-// Reads the rows of `csv` (empty: the folder's ppipe_reference.csv), and the pools from the file beside it
-// whose name ends in _pools.csv, if it exists.
+// The file with the pools of the plans in `csv` (empty: the folder's ppipe_reference.csv), beside it: NAME_pools.csv.
+std::string ppipe_pools_path(const std::string& folder, const std::string& csv = {});
+
+// Reads the rows of `csv` (empty: the folder's ppipe_reference.csv), and their pools, if that file exists.
 Result<std::vector<PpipeReference>> read_ppipe_references(const PpipeData& data, const std::string& folder,
                                                           const std::string& csv = {});
 

@@ -125,6 +125,7 @@ struct SimulationResult {
   TimeNs migrated = kNever;     // time at which the last new plan took over
   std::vector<MigrationCourse> migrations;
   uint64_t events = 0;  // number of arrivals, ends of work, wakes and faults
+  uint64_t wakes = 0;   // of these the scheduler's wakes
 };
 
 // The deployment must pass check_deployment(). Errors: options out of range (noise, classes), arrivals that
