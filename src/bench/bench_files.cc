@@ -1,8 +1,8 @@
 #include "bench_files.h"
 
-#include <algorithm>
 #include <filesystem>
 
+#include "heddle/base/file.h"
 #include "heddle/base/wheels.h"
 
 namespace heddle::bench {
@@ -25,29 +25,29 @@ ImportOptions usual_import(const std::string& name) {
   return usual;
 }
 
-void add_models(const fs::path& place, std::vector<BenchModel>& models) {
+Status add_models(const fs::path& place, std::vector<BenchModel>& models) {
   std::error_code error;
-  std::vector<fs::path> files;
+  std::vector<std::string> files = {place.string()};
   if (fs::is_directory(place, error)) {
-    for (const auto& entry : fs::directory_iterator(place, error)) files.push_back(entry.path());
-  } else {
-    files.push_back(place);
+    constexpr std::string_view kModels[] = {".onnx"};
+    HEDDLE_ASSIGN_OR_RETURN(files, files_in(place.string(), kModels));
   }
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
+  for (const fs::path file : files) {
     if (file.extension() != ".onnx") continue;
     const auto name = file.stem().string();
     models.push_back({.name = name, .path = file.string(), .place = {}, .import = usual_import(name)});
   }
+  return {};
 }
 
 Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
   std::vector<BenchModel> models;
-  for (const auto& place : options.models) add_models(place, models);
+  for (const auto& place : options.models) HEDDLE_RETURN_IF_ERROR(add_models(place, models));
   if (options.models.empty()) {
     for (const char* folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models",
                                "rapidocr/models", "silero_vad/data"})
-      if (const auto found = find_in_wheels(folder); found.ok()) add_models(*found, models);
+      if (const auto found = find_in_wheels(folder); found.ok())
+        HEDDLE_RETURN_IF_ERROR(add_models(*found, models));
   }
   if (models.empty()) return not_found("found no .onnx models; name folders or files with --models");
   for (size_t m = 0; m < models.size(); ++m)
@@ -57,13 +57,11 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
 
 }  // namespace
 
-Status for_each_model(const BenchOptions& options, const Control& control,
+Status for_each_model(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows,
                       const std::function<Status(const BenchModel&)>& run) {
   HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
   for (const BenchModel& model : models) {
-    if (control.cancel.cancelled()) break;
-    auto status = run(model);
-    if (control.cancel.cancelled()) break;
+    auto status = whole_instance(control, rows, [&] { return run(model); });
     if (!status.ok()) return std::move(status).error().with_context(model.name);
   }
   return {};

@@ -17,9 +17,9 @@ struct BenchModel {
   ModelSpec source() const { return {.path = path, .import = import}; }
 };
 
-// Calls `run(model)` for those of --models, else for those of the installed wheels, until one fails. After Ctrl-C what
-// was measured so far is the answer.
-Status for_each_model(const BenchOptions& options, const Control& control,
+// Calls `run(model)`, which appends to `rows`, for those of --models, else for those of the installed wheels, until one
+// fails. Each is a whole instance.
+Status for_each_model(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows,
                       const std::function<Status(const BenchModel&)>& run);
 
 }  // namespace heddle::bench

@@ -8,6 +8,7 @@
 
 #include "heddle/base/gap.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/trajectory.h"
@@ -19,9 +20,8 @@ namespace {
 std::string cell(double v) { return fmt::format("{:.4g}", v); }
 std::string number7(double v) { return fmt::format("{:.7g}", v); }
 
-// No time is below its bound, no rate or load above.
-double gap_of(double value, double bound) {
-  return value < bound ? relative_gap(bound, value) : relative_gap(value, bound);
+double gap_of(const BenchRow& r) {
+  return r.bound_is_upper ? relative_gap(*r.bound, r.value) : relative_gap(r.value, *r.bound);
 }
 
 std::optional<double> integral_of(const BenchRow& r) {
@@ -51,6 +51,8 @@ Json row_json(const BenchRow& r) {
           {"reference", r.reference ? Json(*r.reference) : Json()},
           {"reference_source", r.reference_source},
           {"bound", r.bound ? Json(*r.bound) : Json()},
+          {"bound_is", r.bound ? Json(r.bound_is_upper ? "upper" : "lower") : Json()},
+          {"fails", r.fails},
           {"seconds", r.seconds ? Json(*r.seconds) : Json()},
           {"primal_integral_s", integral ? Json(*integral) : Json()},
           {"after", milestones_json(r)}};
@@ -86,7 +88,7 @@ std::string rows_text(const std::vector<BenchRow>& rows) {
       lines.push_back({r.metric, shown(r.value) + (r.unit.empty() ? "" : " " + r.unit),
                        r.baseline_value ? shown(*r.baseline_value) : "", r.baseline,
                        r.reference ? shown(*r.reference) : "", r.bound ? shown(*r.bound) : "",
-                       r.bound && *r.bound > 0 ? percent(gap_of(r.value, *r.bound)) : "",
+                       r.bound && *r.bound > 0 ? (beyond_bound(r) ? "beyond" : percent(gap_of(r))) : "",
                        r.seconds ? cell(*r.seconds) : "", integral ? cell(*integral) : ""});
       for (size_t c = 0; c < all.size(); ++c) filled[c] = filled[c] || !lines.back()[c].empty();
     }
@@ -105,6 +107,12 @@ std::string rows_text(const std::vector<BenchRow>& rows) {
     text += (text.empty() ? "" : "\n") + rows[from].instance + "\n" + table.to_string();
   }
   return text;
+}
+
+bool beyond_bound(const BenchRow& r) {
+  if (!r.bound) return false;
+  const double rounding = kBoundRounding * std::abs(*r.bound);
+  return r.bound_is_upper ? r.value > *r.bound + rounding : r.value < *r.bound - rounding;
 }
 
 void set_trajectory(BenchRow& row, std::vector<Incumbent> trajectory, double horizon_s) {
@@ -142,16 +150,44 @@ Result<Problem> bench_problem(std::shared_ptr<const Graph> graph, const std::str
   return problem;
 }
 
+Status check_parts(const BenchOptions& options, std::span<const std::string> parts) {
+  for (const auto& part : options.only) {
+    if (std::ranges::find(parts, part) == parts.end())
+      return invalid_input("--only " + part + ": the suite has no such part" + did_you_mean(part, parts) +
+                           "; there are " + join_names(parts));
+  }
+  return {};
+}
+
+Status check_substrings(const BenchOptions& options, std::span<const std::string> names) {
+  for (const auto& part : options.only) {
+    if (std::ranges::none_of(names, [&](const auto& name) { return name.find(part) != std::string::npos; }))
+      return invalid_input("--only " + part + ": no instance has that in its name");
+  }
+  return {};
+}
+
 bool wanted(const BenchOptions& options, std::string_view part) {
   return options.only.empty() ||
          std::find(options.only.begin(), options.only.end(), part) != options.only.end();
+}
+
+void NamedProgress::report(const ProgressUpdate& update) {
+  if (sink_ == nullptr) return;
+  ProgressUpdate named = update;
+  named.what = name_ + ": " + update.what;
+  sink_->report(named);
+}
+
+void NamedProgress::finish() {
+  if (sink_ != nullptr) sink_->finish();
 }
 
 PlannerOptions planner_options(const BenchOptions& options, double seconds, const Control& control) {
   PlannerOptions o;
   o.deadline = Deadline::after_seconds(seconds, control.cancel);
   o.seed = static_cast<uint64_t>(options.seed);
-  o.threads = static_cast<int>(options.threads);
+  o.threads = static_cast<int>(options.threads.value_or(1));
   o.progress = control.progress;
   return o;
 }

@@ -5,24 +5,29 @@
 
 namespace heddle::bench {
 
-Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_moirai(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_hios(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_cold(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_sortinghat(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_ppipe(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_solvers(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_scale(const BenchOptions& options, const Control& control);
+Status bench_core(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_models(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_dnn_partitioning(const BenchOptions& options, const Control& control,
+                              std::vector<BenchRow>& rows);
+Status bench_diviml(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_moirai(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_hios(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_cold(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_sortinghat(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_transport(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_ppipe(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_solvers(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_serve(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_scale(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
 
-// Parts of bench_core.
-Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Control& control);
+std::vector<std::string> hios_parts();
+std::vector<std::string> moirai_parts();
+std::vector<std::string> ppipe_parts();
+std::vector<std::string> sortinghat_parts();
+
 // Parts of bench_moirai.
-Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_moirai_zoo(const BenchOptions& options, const Control& control);
+Status bench_moirai_workloads(const BenchOptions& options, const Control& control,
+                              std::vector<BenchRow>& rows);
+Status bench_moirai_zoo(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
 
 }  // namespace heddle::bench

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kTarget = 0.7;
+constexpr int64_t kColdRepeats = 5;
 constexpr const char* kTransformer = "transformer";
 
 bool named(const BenchOptions& options, const std::string& part) {
@@ -59,7 +60,7 @@ Status measure_starts(const BenchModel& model, const BenchOptions& options, cons
   const TemporaryFile plan("bench-cold.json");
   ColdSettings settings;
   settings.load_workers = usual_load_workers();
-  settings.repeats = static_cast<int>(options.repeats);
+  settings.repeats = static_cast<int>(options.repeats.value_or(kColdRepeats));
   settings.versus = Engine::kOpenVino;
   settings.inputs.seed = static_cast<uint64_t>(options.seed);
   if (kind_wanted(options, "plain")) {
@@ -97,16 +98,12 @@ Status measure_transformer(const BenchOptions& options, const Control& control, 
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_cold(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
-  if (named(options, kTransformer)) {
-    HEDDLE_RETURN_IF_ERROR(measure_transformer(options, control, rows));
-    return rows;
-  }
-  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) {
+Status bench_cold(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
+  if (named(options, kTransformer))
+    return whole_instance(control, rows, [&] { return measure_transformer(options, control, rows); });
+  return for_each_model(options, control, rows, [&](const BenchModel& model) {
     return measure_starts(model, options, control, rows);
-  }));
-  return rows;
+  });
 }
 
 }  // namespace heddle::bench

@@ -65,28 +65,29 @@ BenchRow row(const std::string& instance, const std::string& planner, const std:
   return bench_row("core", instance, planner, metric, unit, value);
 }
 
-Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
+constexpr int64_t kCoreRepeats = 5;
+
+Status bench_executor_rows(const BenchOptions& options, std::vector<BenchRow>& rows) {
   ExecutorBenchOptions bench;
-  bench.repeats = static_cast<int>(options.repeats) * 2 + 1;
+  bench.repeats = static_cast<int>(options.repeats.value_or(kCoreRepeats)) * 2 + 1;
   bench.seed = static_cast<uint64_t>(options.seed);
   HEDDLE_ASSIGN_OR_RETURN(const auto result, bench_executor(bench));
   auto r = row("zero-cost, " + std::to_string(result.tasks) + " tasks", "", "time a task", "us",
                result.executor_us_per_task);
   r.beside("thread pool", result.pool_us_per_task);
   r.against(0.5, "target");
-  return std::vector<BenchRow>{r};
+  rows.push_back(r);
+  return {};
 }
 
-}  // namespace
-
-Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Control& control) {
+Status bench_core_planning(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const auto problem, large_problem(static_cast<uint64_t>(options.seed)));
   const auto instance = std::to_string(kOps) + " ops, " + std::to_string(kDevices) + " devices";
-  std::vector<BenchRow> rows;
+  const int64_t repeats = options.repeats.value_or(kCoreRepeats);
   PlanResult last;
   std::vector<double> seconds[2];
   const char* planners[2] = {"heft", "round-robin"};
-  for (int64_t i = 0; i < options.repeats; ++i) {
+  for (int64_t i = 0; i < repeats; ++i) {
     for (const int which : {1, 0}) {
       PlannerOptions planner_options;
       planner_options.deadline = Deadline::never(control.cancel);
@@ -106,7 +107,7 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
   Evaluator evaluator(problem);
   Timeline timeline;
   const auto steps = static_cast<double>(last.plan.steps.size());
-  for (int64_t i = 0; i < 2 * options.repeats + 1; ++i) {
+  for (int64_t i = 0; i < 2 * repeats + 1; ++i) {
     const Stopwatch watch;
     HEDDLE_RETURN_IF_ERROR(evaluator.evaluate(last.plan, lean, timeline));
     rate.push_back(steps / watch.seconds());
@@ -118,23 +119,19 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
   eval_row.beside("checker steps", steps / watch.seconds());
   eval_row.against(5e6, "target");
   rows.push_back(eval_row);
-  auto gap_row = row(instance, "heft", "gap to bound", "%", 100 * last.gap);
-  rows.push_back(gap_row);
-  return rows;
+  rows.push_back(row(instance, "heft", "gap to bound", "%", 100 * last.gap));
+  return {};
 }
 
-Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
-  const auto append = [&](std::vector<BenchRow> more) { rows.insert(rows.end(), more.begin(), more.end()); };
-  if (wanted(options, "planning")) {
-    HEDDLE_ASSIGN_OR_RETURN(auto more, bench_core_planning(options, control));
-    append(std::move(more));
-  }
-  if (wanted(options, "executor")) {
-    HEDDLE_ASSIGN_OR_RETURN(auto more, bench_executor_rows(options));
-    append(std::move(more));
-  }
-  return rows;
+}  // namespace
+
+Status bench_core(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
+  if (wanted(options, "planning"))
+    HEDDLE_RETURN_IF_ERROR(
+        whole_instance(control, rows, [&] { return bench_core_planning(options, control, rows); }));
+  if (wanted(options, "executor"))
+    HEDDLE_RETURN_IF_ERROR(whole_instance(control, rows, [&] { return bench_executor_rows(options, rows); }));
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -46,22 +46,6 @@ Result<bool> add_load(const BenchModel& model, std::vector<BenchRow>& rows) {
   return loaded.ok();
 }
 
-// Says which model the work of the moment is about.
-class ModelProgress final : public ProgressSink {
- public:
-  ModelProgress(ProgressSink* inner, std::string name) : inner_(inner), name_(std::move(name)) {}
-  void report(const ProgressUpdate& update) override {
-    ProgressUpdate named = update;
-    named.what = name_ + ": " + update.what;
-    inner_->report(named);
-  }
-  void finish() override { inner_->finish(); }
-
- private:
-  ProgressSink* inner_;
-  std::string name_;
-};
-
 struct ModelOutcome {
   // |measured - predicted| / predicted in percent, of the choice auto for latency: with segments timed in turns with
   // the requests, and against the profile taken before.
@@ -96,7 +80,7 @@ void add_errors(const std::string& model, const std::string& what, const OutputE
 // Of auto: what a user has from the engines.
 void add_ratios(const BenchModel& model, const std::string& what, bool throughput, const Comparison& versus,
                 const Measured& measured, std::vector<BenchRow>& rows, ModelOutcome& outcome) {
-  double ratio = 0;  // to the fastest engine as it comes
+  double ratio = 0;  // to the fastest engine as it comes; 0: none is there
   const auto& first = versus.engines.front();
   const auto& again = versus.engines.back();
   if (first.absent.empty() && again.absent.empty())
@@ -114,6 +98,7 @@ void add_ratios(const BenchModel& model, const std::string& what, bool throughpu
     if (engine.engine == Engine::kOpenVino)
       outcome.excess.push_back(measured.error.mean() - engine.error.mean());
   }
+  if (ratio == 0) return;  // no engine is there
   auto fastest = model_row(model.name, what + " ratio", "", ratio);
   fastest.against(1.02, "target");
   rows.push_back(fastest);
@@ -206,12 +191,7 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
   return {};
 }
 
-// The nearest rank, not below: the targets are of single models.
-double ranked(std::vector<double> v, double q) {
-  if (v.empty()) return 0;
-  std::sort(v.begin(), v.end());
-  return v[std::min(v.size() - 1, static_cast<size_t>(q * static_cast<double>(v.size())))];
-}
+using Samples = std::vector<double>;
 
 void add_target(std::vector<BenchRow>& rows, const std::string& metric, const std::string& unit, double value,
                 double target) {
@@ -220,20 +200,33 @@ void add_target(std::vector<BenchRow>& rows, const std::string& metric, const st
   rows.push_back(r);
 }
 
+// Without a sample nothing is known, so there is no row.
+void add_largest(std::vector<BenchRow>& rows, const std::string& metric, const std::string& unit,
+                 const Samples& samples, std::optional<double> target) {
+  if (samples.empty()) return;
+  auto r = model_row("all models", metric, unit, *std::ranges::max_element(samples));
+  r.against(target, "target");
+  rows.push_back(r);
+}
+
+void add_median(std::vector<BenchRow>& rows, const std::string& metric, const Samples& samples,
+                double target) {
+  if (!samples.empty()) add_target(rows, metric, "%", median_us(samples), target);
+}
+
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
+Status bench_models(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   ModelOutcome outcome;
   BusyRatios busy;
   int models = 0, loaded = 0;
-  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) -> Status {
+  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, rows, [&](const BenchModel& model) -> Status {
     ++models;
     HEDDLE_ASSIGN_OR_RETURN(const bool loads, add_load(model, rows));
     loaded += loads;
     if (!loads) return {};
     const auto part = [&](const std::string& what, const auto& run) -> Status {
-      ModelProgress named(control.progress, model.place + " " + model.name + ", " + what);
+      NamedProgress named(control.progress, model.place + " " + model.name + ", " + what);
       Control inside = control;
       if (control.progress != nullptr) inside.progress = &named;
       return run(inside);
@@ -247,28 +240,26 @@ Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Co
                 [&](const Control& inside) { return bench_busy(model, options, inside, rows, busy); });
   }));
   add_target(rows, "models that load", "", loaded, models);
-  add_target(rows, "error in turns, median", "%", median_us(outcome.errors), 3);
-  add_target(rows, "error by profile, median", "%", median_us(outcome.profile_errors), 5);
-  rows.push_back(model_row("all models", "error in turns, largest", "%", ranked(outcome.errors, 1)));
-  rows.push_back(
-      model_row("all models", "error by profile, largest", "%", ranked(outcome.profile_errors, 1)));
-  add_target(rows, "latency ratio, largest", "", ranked(outcome.latency_ratios, 1), 1.02);
-  add_target(rows, "throughput ratio, largest", "", ranked(outcome.throughput_ratios, 1), 1.02);
-  add_target(rows, "branching throughput, largest", "", ranked(outcome.branching_ratios, 1), 1.0);
-  add_target(rows, "mean error over OpenVINO's, largest", "of range", ranked(outcome.excess, 1), 0);
-  for (size_t count = 0; count < busy.size() && wanted(options, "busy"); ++count) {
-    const auto& [medians, p95s] = busy[count];
+  add_median(rows, "error in turns, median", outcome.errors, 3);
+  add_median(rows, "error by profile, median", outcome.profile_errors, 5);
+  add_largest(rows, "error in turns, largest", "%", outcome.errors, std::nullopt);
+  add_largest(rows, "error by profile, largest", "%", outcome.profile_errors, std::nullopt);
+  add_largest(rows, "latency ratio, largest", "", outcome.latency_ratios, 1.02);
+  add_largest(rows, "throughput ratio, largest", "", outcome.throughput_ratios, 1.02);
+  add_largest(rows, "branching throughput, largest", "", outcome.branching_ratios, 1.0);
+  add_largest(rows, "mean error over OpenVINO's, largest", "of range", outcome.excess, 0);
+  for (size_t count = 0; count < busy.size(); ++count) {
     const std::string with = with_neighbours(count);
-    add_target(rows, with + "median / better engine, largest", "", ranked(medians, 1), 1.05);
-    add_target(rows, with + "95th percentile / better engine, largest", "", ranked(p95s, 1), 1.1);
+    add_largest(rows, with + "median / better engine, largest", "", busy[count].median, 1.05);
+    add_largest(rows, with + "95th percentile / better engine, largest", "", busy[count].p95, 1.1);
   }
-  add_target(rows, "budgets kept", "", outcome.budgets_kept, outcome.budgets);
+  if (outcome.budgets > 0) add_target(rows, "budgets kept", "", outcome.budgets_kept, outcome.budgets);
   double log_sum = 0;
   for (const double s : outcome.speedups) log_sum += std::log(s);
   if (!outcome.speedups.empty())
     add_target(rows, "openvino-f32 / budget, geometric mean", "",
                std::exp(log_sum / static_cast<double>(outcome.speedups.size())), 2);
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

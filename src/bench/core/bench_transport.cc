@@ -15,7 +15,6 @@ namespace {
 struct TransportBenchResult {
   double executor_us = 0;  // half a round trip in a chain of ops that take no time, median
   double raw_us = 0;       // half a round trip of the same bytes by the library's blocking calls
-  int messages = 0;
 };
 
 struct Chain {
@@ -85,7 +84,7 @@ Result<TransportBenchResult> bench_messages(RankGroup& group, int64_t bytes, int
   ExecutorOptions create;
   create.ranks = RankOptions{&group, {0, 1}, true};
   HEDDLE_ASSIGN_OR_RETURN(const auto executor, Executor::create(chain.problem, chain.plan, nullptr, create));
-  TransportBenchResult result{.messages = messages};
+  TransportBenchResult result;
   std::vector<double> ours, raw;
   for (int i = -1; i < repeats; ++i) {
     HEDDLE_RETURN_IF_ERROR(group.agree({}));  // both ranks are ready
@@ -102,24 +101,25 @@ Result<TransportBenchResult> bench_messages(RankGroup& group, int64_t bytes, int
 }
 
 constexpr double kTargetAddedUs = 20;
+constexpr int64_t kMessageRepeats = 5;
 
 // Even, so that the last message of a chain comes back to rank 0, which has the time.
 int messages_of(int64_t bytes) { return bytes <= 1 << 16 ? 100 : 20; }
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const Control&) {
+Status bench_transport(const BenchOptions& options, const Control&, std::vector<BenchRow>& rows) {
   if (rank_environment().size < 2) {
     return invalid_input(
         "suite transport measures between two ranks: start it as mpirun -n 2 heddle bench transport");
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
   RankGroup group(*transport);
-  std::vector<BenchRow> rows;
   for (const int64_t bytes :
        {int64_t{8}, int64_t{1} << 10, int64_t{1} << 16, int64_t{1} << 20, int64_t{1} << 22}) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto result, bench_messages(group, bytes, messages_of(bytes),
-                                                              static_cast<int>(options.repeats)));
+    HEDDLE_ASSIGN_OR_RETURN(const auto result,
+                            bench_messages(group, bytes, messages_of(bytes),
+                                           static_cast<int>(options.repeats.value_or(kMessageRepeats))));
     const auto add = [&](const char* metric, const char* unit, double value) -> BenchRow& {
       rows.push_back(bench_row("transport", "messages of " + format_bytes(bytes), "", metric, unit, value));
       return rows.back();
@@ -130,7 +130,7 @@ Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const
     added.against(kTargetAddedUs, "target");
     add("ratio", "", result.raw_us > 0 ? result.executor_us / result.raw_us : 0);
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -106,7 +106,6 @@ struct Workload {
   Plan plan;
   std::vector<std::vector<int32_t>> successors;  // over plan steps
   std::vector<int32_t> pending;
-  int64_t edges = 0;
 };
 
 Result<std::shared_ptr<const Cluster>> free_cluster(int devices) {
@@ -168,7 +167,6 @@ void make_dag(Workload& w) {
   const auto edge = [&](int32_t from, size_t to) {
     w.successors[static_cast<size_t>(from)].push_back(static_cast<int32_t>(to));
     ++w.pending[to];
-    ++w.edges;
   };
   for (size_t i = 0; i < n; ++i) {
     const Step& step = w.plan.steps[i];
@@ -206,7 +204,7 @@ Result<ExecutorBenchResult> bench_executor(const ExecutorBenchOptions& options) 
   HEDDLE_ASSIGN_OR_RETURN(Workload w, make_workload(options));
   make_dag(w);
   HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(w.problem, w.plan, nullptr));
-  ExecutorBenchResult result{.tasks = static_cast<int64_t>(w.plan.steps.size()), .edges = w.edges};
+  ExecutorBenchResult result{.tasks = static_cast<int64_t>(w.plan.steps.size())};
   result.pool_threads = options.pool_threads > 0
                             ? options.pool_threads
                             : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -19,7 +19,6 @@ struct ExecutorBenchOptions {
 
 struct ExecutorBenchResult {
   int64_t tasks = 0;                // runs and transfers in the plan
-  int64_t edges = 0;                // dependencies to count down
   double executor_us_per_task = 0;  // medians
   double pool_us_per_task = 0;      // baseline: threads, a mutex, a deque and a condition variable
   int pool_threads = 0;

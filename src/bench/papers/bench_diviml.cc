@@ -67,26 +67,6 @@ Result<Problem> wired_batch_problem(const WiredCase& which, int images, uint64_t
   });
 }
 
-namespace {
-
-// A planner's progress with the instance's name before it.
-class NamedProgress final : public ProgressSink {
- public:
-  NamedProgress(ProgressSink* sink, std::string name) : sink_(sink), name_(std::move(name)) {}
-  void report(const ProgressUpdate& update) override {
-    if (sink_ == nullptr) return;
-    ProgressUpdate named = update;
-    named.what = name_ + ": " + update.what;
-    sink_->report(named);
-  }
-
- private:
-  ProgressSink* const sink_;
-  const std::string name_;
-};
-
-}  // namespace
-
 void BestOf::add(const std::string& planner, double value_us) {
   const auto lower = [&](double& best) { best = best > 0 ? std::min(best, value_us) : value_us; };
   const bool is_constructive = planner == "met" || planner == "greedy" || planner == "heft";
@@ -110,14 +90,11 @@ BenchRow diviml_row(const std::string& instance, const std::string& planner, con
   return bench_row("diviml", instance, planner, metric, unit, value);
 }
 
-Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
+Status bench_diviml(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   for (const auto part :
-       {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput, bench_diviml_gpt3}) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto more, part(options, control));
-    rows.insert(rows.end(), more.begin(), more.end());
-  }
-  return rows;
+       {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput, bench_diviml_gpt3})
+    HEDDLE_RETURN_IF_ERROR(part(options, control, rows));
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -56,9 +56,10 @@ Result<PlanResult> plan_within(const char* planner, const Problem& problem, cons
 BenchRow diviml_row(const std::string& instance, const std::string& planner, const std::string& metric,
                     const std::string& unit, double value);
 
-Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Control& control);
+Status bench_diviml_latency(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_diviml_throughput(const BenchOptions& options, const Control& control,
+                               std::vector<BenchRow>& rows);
+Status bench_diviml_gpt3(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
+Status bench_diviml_speed(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
 
 }  // namespace heddle::bench

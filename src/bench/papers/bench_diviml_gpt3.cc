@@ -57,11 +57,7 @@ BenchRow rate_row(const std::string& name, const PlanResult& result, double base
   return r;
 }
 
-}  // namespace
-
-Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
-  if (!wanted(options, "gpt3")) return rows;
+Status add_gpt3(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kGpt3Seconds;
   const auto plan = [&](const Problem& problem, const ThroughputOptions& o) -> Result<PlanResult> {
     const PlannerOptions p = planner_options(options, seconds, control);
@@ -101,7 +97,14 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
                           1e6 / bounds.best().us / baseline);
   bound.against(9.9 / 4.8, kSource);
   rows.push_back(bound);
-  return rows;
+  return {};
+}
+
+}  // namespace
+
+Status bench_diviml_gpt3(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
+  if (!wanted(options, "gpt3")) return {};
+  return whole_instance(control, rows, [&] { return add_gpt3(options, control, rows); });
 }
 
 }  // namespace heddle::bench

@@ -74,37 +74,63 @@ Status add_latencies(const WiredCase& which, const PaperRow* reference, const Be
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
+Status bench_diviml_latency(const BenchOptions& options, const Control& control,
+                            std::vector<BenchRow>& rows) {
+  const auto add = [&](const WiredCase& which, const PaperRow* reference) {
+    return whole_instance(control, rows,
+                          [&] { return add_latencies(which, reference, options, control, rows); });
+  };
   if (wanted(options, "table1")) {
-    for (const PaperRow& reference : kTable1) {
-      const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, 10, reference.channels};
-      HEDDLE_RETURN_IF_ERROR(add_latencies(which, &reference, options, control, rows));
-    }
+    for (const PaperRow& reference : kTable1)
+      HEDDLE_RETURN_IF_ERROR(
+          add({Family::kErdosRenyi, reference.dependency, 10, 10, reference.channels}, &reference));
   }
   if (wanted(options, "figure4")) {
     for (const Family family : {Family::kErdosRenyi, Family::kWattsStrogatz, Family::kBarabasiAlbert}) {
-      for (const int nodes : {10, 32}) {
-        const WiredCase which{family, Dependency::kSeries, nodes, 1, 1};
-        HEDDLE_RETURN_IF_ERROR(add_latencies(which, nullptr, options, control, rows));
-      }
+      for (const int nodes : {10, 32})
+        HEDDLE_RETURN_IF_ERROR(add({family, Dependency::kSeries, nodes, 1, 1}, nullptr));
     }
   }
   // Larger than the defaults: by name only.
   if (!options.only.empty() && wanted(options, "table1-n32")) {
-    for (const PaperRow& reference : kTable1) {
-      const WiredCase which{Family::kErdosRenyi, reference.dependency, 32, 10, reference.channels};
-      HEDDLE_RETURN_IF_ERROR(add_latencies(which, &reference, options, control, rows));
-    }
+    for (const PaperRow& reference : kTable1)
+      HEDDLE_RETURN_IF_ERROR(
+          add({Family::kErdosRenyi, reference.dependency, 32, 10, reference.channels}, &reference));
   }
-  return rows;
+  return {};
 }
 
-// Time until the planner stops by itself, against the MILP's on the whole graph, both within twice the limit:
-// where the MILP is cut off the factor is a lower bound on the true one.
-Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
-  if (!wanted(options, "table3")) return rows;
+namespace {
+
+// Each splitting's time until it stops by itself, against the MILP's on the whole graph, all within twice the limit.
+// If the MILP is cut off, the factor is a lower bound on the true one; if the splitting is, it is no bound.
+Status add_speeds(const WiredCase& which, double factor, const BenchOptions& options, const Control& control,
+                  std::vector<BenchRow>& rows) {
+  HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
+  const double seconds = 2 * limit_of(options);
+  HEDDLE_ASSIGN_OR_RETURN(const auto milp,
+                          plan_within("diviml-milp", problem, which.name(), seconds, options, control));
+  for (const std::string planner : {"milp-split", "cp-split"}) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto split,
+                            plan_within(planner.c_str(), problem, which.name(), seconds, options, control));
+    const bool cut_off = split.stop == StopReason::kTimeLimit;
+    auto r = diviml_row(which.name(), planner,
+                        "MILP's time over " + planner + "'s" + (cut_off ? " (cut off)" : ""), "x",
+                        milp.planning_s / split.planning_s);
+    r.beside("MILP's latency over " + planner + "'s" +
+                 (milp.stop == StopReason::kTimeLimit ? ", MILP cut off" : ""),
+             milp.value_us / split.value_us);
+    if (planner == "milp-split") r.against(factor, "DiviML, Table III");
+    rows.push_back(r);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status bench_diviml_speed(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
+  if (!wanted(options, "table3")) return {};
+  // The factor is the time of MILP over that of MILP-SPLIT.
   const struct {
     Dependency dependency;
     int modules;
@@ -114,21 +140,10 @@ Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, co
   for (const auto& reference : kTable3) {
     const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, reference.modules,
                           reference.dependency == Dependency::kWeak ? 2 : 1};
-    HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
-    const double seconds = 2 * limit_of(options);
-    HEDDLE_ASSIGN_OR_RETURN(const auto split,
-                            plan_within("cp-split", problem, which.name(), seconds, options, control));
-    HEDDLE_ASSIGN_OR_RETURN(const auto milp,
-                            plan_within("diviml-milp", problem, which.name(), seconds, options, control));
-    auto r = diviml_row(which.name(), "cp-split", "MILP's time over splitting's", "x",
-                        milp.planning_s / split.planning_s);
-    r.beside(std::string("MILP's latency over cp-split's") +
-                 (milp.stop == StopReason::kTimeLimit ? ", MILP cut off" : ""),
-             milp.value_us / split.value_us);
-    r.against(reference.factor, "DiviML, Table III");
-    rows.push_back(r);
+    HEDDLE_RETURN_IF_ERROR(whole_instance(
+        control, rows, [&] { return add_speeds(which, reference.factor, options, control, rows); }));
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

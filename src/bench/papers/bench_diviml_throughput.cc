@@ -67,12 +67,13 @@ Status add_network(const PaperRow& reference, const BenchOptions& options, const
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
-  if (!wanted(options, "table4")) return rows;
+Status bench_diviml_throughput(const BenchOptions& options, const Control& control,
+                               std::vector<BenchRow>& rows) {
+  if (!wanted(options, "table4")) return {};
   for (const PaperRow& reference : kTable4)
-    HEDDLE_RETURN_IF_ERROR(add_network(reference, options, control, rows));
-  return rows;
+    HEDDLE_RETURN_IF_ERROR(
+        whole_instance(control, rows, [&] { return add_network(reference, options, control, rows); }));
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -8,6 +8,7 @@
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/generators.h"
 #include "heddle/plan/hios_workload.h"
+#include "suites.h"
 
 namespace heddle::bench {
 namespace {
@@ -99,10 +100,11 @@ Status run_point(const Point& point, const BenchOptions& options, const Control&
                  std::vector<BenchRow>& rows) {
   std::map<std::string, HiosFigures> sums;
   int64_t count = 0;
-  for (; count < options.instances && !control.cancel.cancelled(); ++count) {
-    const auto seed = static_cast<uint64_t>(options.seed + count);
+  for (; count < options.instances; ++count) {
+    const auto seed = static_cast<uint64_t>(options.seed) + static_cast<uint64_t>(count);
     HEDDLE_ASSIGN_OR_RETURN(const Problem problem, generated_problem(point, seed));
     HEDDLE_ASSIGN_OR_RETURN(const auto figures, run_hios_planners(problem, options, control));
+    if (control.cancel.cancelled()) return {};
     for (const auto& [planner, f] : figures) {
       HiosFigures& sum = sums[planner];
       sum.latency_ms += f.latency_ms;
@@ -159,26 +161,33 @@ BenchRow hios_row(const std::string& instance, const std::string& planner, const
 BenchRow hios_latency_row(const std::string& instance, const std::string& planner, const std::string& metric,
                           const HiosFigures& figures) {
   auto row = hios_row(instance, planner, metric, "ms", figures.latency_ms);
-  row.bound = figures.bound_ms;
+  row.at_least(figures.bound_ms);
   row.seconds = figures.planning_s;
   return row;
 }
 
-Result<std::vector<BenchRow>> bench_hios_sweeps(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
-  for (const Point& point : points()) {
-    if (!wanted(options, point.part) || control.cancel.cancelled()) continue;
-    HEDDLE_RETURN_IF_ERROR(run_point(point, options, control, rows));
-  }
-  return rows;
+std::vector<std::string> hios_parts() {
+  return {"default", "gpus", "ops", "deps", "layers", "transfer", "models"};
 }
 
-Result<std::vector<BenchRow>> bench_hios(const BenchOptions& options, const Control& control) {
-  if (!options.input.empty()) return bench_hios_input(options, control);
-  HEDDLE_ASSIGN_OR_RETURN(auto rows, bench_hios_sweeps(options, control));
-  HEDDLE_ASSIGN_OR_RETURN(const auto more, bench_hios_models(options, control));
-  rows.insert(rows.end(), more.begin(), more.end());
-  return rows;
+namespace {
+
+Status bench_hios_sweeps(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
+  for (const Point& point : points()) {
+    if (!wanted(options, point.part)) continue;
+    HEDDLE_RETURN_IF_ERROR(
+        whole_instance(control, rows, [&] { return run_point(point, options, control, rows); }));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status bench_hios(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
+  if (!options.input.empty()) return bench_hios_input(options, control, rows);
+  HEDDLE_RETURN_IF_ERROR(check_parts(options, hios_parts()));
+  HEDDLE_RETURN_IF_ERROR(bench_hios_sweeps(options, control, rows));
+  return bench_hios_models(options, control, rows);
 }
 
 }  // namespace heddle::bench

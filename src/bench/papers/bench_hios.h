@@ -28,11 +28,9 @@ BenchRow hios_row(const std::string& instance, const std::string& planner, const
 BenchRow hios_latency_row(const std::string& instance, const std::string& planner, const std::string& metric,
                           const HiosFigures& figures);
 
-// Generated instances in the paper's sweeps.
-Result<std::vector<BenchRow>> bench_hios_sweeps(const BenchOptions& options, const Control& control);
 // A folder of simulation instances with the figures of others (reference.jsonl) beside.
-Result<std::vector<BenchRow>> bench_hios_input(const BenchOptions& options, const Control& control);
+Status bench_hios_input(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
 // Real networks with roofline costs.
-Result<std::vector<BenchRow>> bench_hios_models(const BenchOptions& options, const Control& control);
+Status bench_hios_models(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows);
 
 }  // namespace heddle::bench

@@ -48,6 +48,7 @@ Result<Case> read_case(const JsonCursor& at) {
   for (const auto& [planner, key] : kNames) {
     if (!at.has(key)) continue;
     HEDDLE_ASSIGN_OR_RETURN(c.reference[key], at.number_or(key, 0, 0, 1e12));
+    if (!(c.reference[key] > 0)) return at.error(key + " is 0, expected a makespan in ms above 0");
   }
   if (at.has("lower_bound")) {
     HEDDLE_ASSIGN_OR_RETURN(c.reference["lower_bound"], at.number_or("lower_bound", 0, 0, 1e12));
@@ -88,21 +89,20 @@ Result<std::vector<Case>> find_cases(const BenchOptions& options) {
   if (!options.reference.empty() || file_exists(reference)) {
     HEDDLE_ASSIGN_OR_RETURN(cases, read_references(reference));
   } else {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(options.input, error)) {
-      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-    }
-    if (error) return io_error(error.message()).with_context(options.input);
-    std::sort(names.begin(), names.end());
-    for (const auto& name : names) cases.push_back({name, {}, {}});
+    constexpr std::string_view kInstances[] = {".json"};
+    HEDDLE_ASSIGN_OR_RETURN(const auto files, files_in(options.input, kInstances));
+    for (const auto& file : files) cases.push_back({fs::path(file).stem().string(), {}, {}});
     if (cases.empty()) return not_found(options.input + ": holds no instance (.json)");
   }
   if (options.only.empty()) return cases;
+  std::vector<std::string> names;
+  for (const Case& c : cases) names.push_back(c.name());
   std::erase_if(cases, [&](const Case& c) {
     return std::none_of(options.only.begin(), options.only.end(),
                         [&](const std::string& part) { return c.name().find(part) != std::string::npos; });
   });
   if (cases.empty()) return not_found("--only lets no instance of " + options.input + " through");
+  HEDDLE_RETURN_IF_ERROR(check_substrings(options, names));
   return cases;
 }
 
@@ -112,39 +112,42 @@ struct Agreement {
   int count = 0;
 };
 
+Status add_case(const Case& c, const BenchOptions& options, const Control& control,
+                std::map<std::string, Agreement>& agreements, std::vector<BenchRow>& rows) {
+  const auto path = (fs::path(options.input) / (c.instance + ".json")).string();
+  HEDDLE_ASSIGN_OR_RETURN(const auto problem, read_hios_workload(path, c.options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto figures, run_hios_planners(problem, options, control));
+  const auto lower = c.reference.find("lower_bound");
+  for (const auto& planner : hios_planners(options)) {
+    auto row = hios_latency_row(c.name(), planner, planner + ": latency", figures.at(planner));
+    if (lower != c.reference.end()) {
+      row.beside("lower bound of the reference (ms)", lower->second);
+    }
+    const auto key = kNames.find(planner);
+    const auto found = key == kNames.end() ? c.reference.end() : c.reference.find(key->second);
+    if (found != c.reference.end()) {
+      row.against(found->second, "reference.jsonl, " + found->first);
+      const double ratio = row.value / found->second;
+      Agreement& a = agreements[planner];
+      a.ratios += ratio;
+      ++a.count;
+      if (std::abs(ratio - 1) > std::abs(a.worst)) a.worst = ratio - 1;
+    }
+    rows.push_back(std::move(row));
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_hios_input(const BenchOptions& options, const Control& control) {
+Status bench_hios_input(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const auto cases, find_cases(options));
-  std::vector<BenchRow> rows;
   std::map<std::string, Agreement> agreements;
   double done = 0;
   for (const Case& c : cases) {
-    if (control.cancel.cancelled()) break;
-    const auto path = (fs::path(options.input) / (c.instance + ".json")).string();
-    HEDDLE_ASSIGN_OR_RETURN(const auto problem, read_hios_workload(path, c.options));
-    HEDDLE_ASSIGN_OR_RETURN(const auto figures, run_hios_planners(problem, options, control));
-    const auto lower = c.reference.find("lower_bound");
-    for (const auto& planner : hios_planners(options)) {
-      auto row = hios_latency_row(c.name(), planner, planner + ": latency", figures.at(planner));
-      if (lower != c.reference.end()) {
-        row.beside("lower bound of the reference (ms)", lower->second);
-      }
-      const auto key = kNames.find(planner);
-      const auto found = key == kNames.end() ? c.reference.end() : c.reference.find(key->second);
-      if (found != c.reference.end()) {
-        row.against(found->second, "reference.jsonl, " + found->first);
-        const double ratio = found->second > 0 ? row.value / found->second : 1;
-        Agreement& a = agreements[planner];
-        a.ratios += ratio;
-        ++a.count;
-        if (std::abs(ratio - 1) > std::abs(a.worst)) a.worst = ratio - 1;
-      }
-      rows.push_back(std::move(row));
-    }
-    ++done;
-    if (control.progress)
-      control.progress->report({"hios " + c.name(), done, static_cast<double>(cases.size()), {}, {}});
+    HEDDLE_RETURN_IF_ERROR(
+        whole_instance(control, rows, [&] { return add_case(c, options, control, agreements, rows); }));
+    control.report("hios " + c.name(), ++done, static_cast<double>(cases.size()));
   }
   for (const auto& planner : hios_planners(options)) {
     const auto found = agreements.find(planner);
@@ -155,7 +158,7 @@ Result<std::vector<BenchRow>> bench_hios_input(const BenchOptions& options, cons
     row.beside("largest difference (%)", 100 * a.worst);
     rows.push_back(std::move(row));
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

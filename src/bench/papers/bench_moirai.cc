@@ -25,12 +25,13 @@ struct Reference {
   std::optional<double> bound, seconds;
 };
 
-// Per workload what its best peer found; of equal ones the fastest.
+// Per workload what its best peer found; of equal ones the fastest. Schedules that a check refused do not count.
 Result<std::map<std::string, Reference>> read_moirai_references(const std::string& path) {
   static constexpr const char* kNeeded[] = {"workload", "peer", "objective", "lower_bound", "wall_s"};
   HEDDLE_ASSIGN_OR_RETURN(const auto table, CsvTable::read(path, kNeeded));
   std::map<std::string, Reference> best;
   for (size_t row = 0; row < table.rows(); ++row) {
+    if (table.has("validated") && *table.text(row, "validated") == "no") continue;
     // A peer that found nothing has no number there.
     const auto number = [&](const char* column) {
       const auto value = table.number(row, column, 0, kMaxFigure);
@@ -51,8 +52,8 @@ BenchRow workload_row(const std::string& instance, const std::string& metric, co
   return bench_row("moirai", instance, "flow search", metric, unit, value);
 }
 
-Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Reference* reference,
-                                             const BenchOptions& options, const Control& control) {
+Status bench_workload(const std::string& path, const Reference* reference, const BenchOptions& options,
+                      const Control& control, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const auto workload, read_flow_workload(path));
   const Problem& problem = workload.problem;
   double limit = kMoiraiSeconds;
@@ -67,7 +68,7 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
   const auto unit = workload.time_unit.starts_with("ms") ? "ms" : "";
   auto makespan = workload_row(name, "makespan", unit, plan.value_us / unit_us);
   makespan.beside("first schedule", plan.counters.at("constructed_us") / unit_us);
-  makespan.bound = plan.bound.us / unit_us;
+  makespan.at_least(plan.bound.us / unit_us);
   makespan.seconds = planning_s;
   for (Incumbent& i : plan.trajectory) {
     i.value_us /= unit_us;
@@ -84,9 +85,10 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
       gap.reference = 100 * (reference->objective - *reference->bound) / *reference->bound;
     makespan.reference_source = seconds.reference_source = gap.reference_source = reference->peer;
   }
-  std::vector<BenchRow> rows{makespan, seconds, gap};
-  share_best_known(rows, 0, reference != nullptr ? reference->objective : 0);
-  return rows;
+  const size_t first = rows.size();
+  rows.insert(rows.end(), {makespan, seconds, gap});
+  share_best_known(rows, first, reference != nullptr ? reference->objective : 0);
+  return {};
 }
 
 std::string data_folder(const BenchOptions& options) {
@@ -97,37 +99,35 @@ std::string data_folder(const BenchOptions& options) {
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options, const Control& control) {
+Status bench_moirai_workloads(const BenchOptions& options, const Control& control,
+                              std::vector<BenchRow>& rows) {
   const auto folder = data_folder(options);
-  std::error_code error;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  }
-  if (files.empty()) {
+  constexpr std::string_view kWorkloads[] = {".json"};
+  const auto listed = files_in(folder, kWorkloads);
+  if (!listed.ok() || listed->empty()) {
     return not_found(folder +
                      ": no workloads (.json) there; name their folder with --input or set "
                      "HEDDLE_SHARED");
   }
-  std::sort(files.begin(), files.end());
+  auto parts = moirai_parts();
+  for (const auto& file : *listed) parts.push_back(fs::path(file).stem().string());
+  HEDDLE_RETURN_IF_ERROR(check_parts(options, parts));
   std::map<std::string, Reference> references;
   const auto csv =
       options.reference.empty() ? (fs::path(folder) / "reference.csv").string() : options.reference;
   if (!options.reference.empty() || file_exists(csv)) {
     HEDDLE_ASSIGN_OR_RETURN(references, read_moirai_references(csv));
   }
-  std::vector<BenchRow> rows;
-  for (const auto& file : files) {
-    const auto name = file.stem().string();
+  for (const auto& file : *listed) {
+    const auto name = fs::path(file).stem().string();
     if (!wanted(options, "workloads") && !wanted(options, name)) continue;
-    if (control.cancel.cancelled()) break;
     const auto found = references.find(name);
-    HEDDLE_ASSIGN_OR_RETURN(
-        auto more, bench_workload(file.string(), found == references.end() ? nullptr : &found->second,
-                                  options, control));
-    rows.insert(rows.end(), more.begin(), more.end());
+    HEDDLE_RETURN_IF_ERROR(whole_instance(control, rows, [&] {
+      return bench_workload(file, found == references.end() ? nullptr : &found->second, options, control,
+                            rows);
+    }));
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -83,7 +83,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
     if (!result.ok() && result.error().code() == Code::kInfeasible) continue;
     if (!result.ok()) return std::move(result).error().with_context(name + ", " + planner);
     auto latency = zoo_row(name, planner, std::string(planner) + " latency", "ms", result->value_us / 1e3);
-    latency.bound = result->bound.us / 1e3;
+    latency.at_least(result->bound.us / 1e3);
     latency.seconds = result->planning_s;
     set_trajectory(latency, result->trajectory, limit);
     if (first) {
@@ -104,36 +104,34 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_moirai_zoo(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
+Status bench_moirai_zoo(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   for (const auto& network : networks()) {
     if (!wanted(options, "zoo") && !wanted(options, network.model)) continue;
     for (const char* cluster : {"preset:moirai-inter", "preset:moirai-intra"}) {
-      for (const bool coarse : {false, true}) {
-        if (control.cancel.cancelled()) return rows;
-        HEDDLE_RETURN_IF_ERROR(bench_network(network, cluster, coarse, options, control, rows));
-      }
+      for (const bool coarse : {false, true})
+        HEDDLE_RETURN_IF_ERROR(whole_instance(
+            control, rows, [&] { return bench_network(network, cluster, coarse, options, control, rows); }));
     }
   }
-  return rows;
+  return {};
 }
 
-Result<std::vector<BenchRow>> bench_moirai(const BenchOptions& options, const Control& control) {
-  std::vector<BenchRow> rows;
+std::vector<std::string> moirai_parts() {
+  std::vector<std::string> parts = {"workloads", "zoo"};
+  for (const auto& network : networks()) parts.emplace_back(network.model);
+  return parts;
+}
+
+Status bench_moirai(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   const bool all = options.only.empty();
-  const auto of_zoo = [](const std::string& part) {
-    const auto list = networks();
-    return part == "zoo" ||
-           std::any_of(list.begin(), list.end(), [&](const Network& n) { return part == n.model; });
+  const auto parts = moirai_parts();
+  const auto of_zoo = [&](const std::string& part) {
+    return part != "workloads" && std::ranges::find(parts, part) != parts.end();
   };
-  if (all || !std::all_of(options.only.begin(), options.only.end(), of_zoo)) {
-    HEDDLE_ASSIGN_OR_RETURN(rows, bench_moirai_workloads(options, control));
-  }
-  if (all || std::any_of(options.only.begin(), options.only.end(), of_zoo)) {
-    HEDDLE_ASSIGN_OR_RETURN(auto more, bench_moirai_zoo(options, control));
-    rows.insert(rows.end(), more.begin(), more.end());
-  }
-  return rows;
+  if (all || !std::ranges::all_of(options.only, of_zoo))
+    HEDDLE_RETURN_IF_ERROR(bench_moirai_workloads(options, control, rows));
+  return all || std::ranges::any_of(options.only, of_zoo) ? bench_moirai_zoo(options, control, rows)
+                                                          : Status();
 }
 
 }  // namespace heddle::bench

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "heddle/base/csv.h"
+#include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/status.h"
 #include "heddle/plan/placement_workload.h"
@@ -24,10 +25,17 @@ struct PlacementReference {
   std::string peer;
 };
 
+// Of two that are equal to the digits given the more precise is better.
+bool is_better(const PlacementReference& a, const PlacementReference& b) {
+  const double same = std::max(a.tolerance, b.tolerance);
+  return a.value < b.value - same || (a.value <= b.value + same && a.tolerance < b.tolerance);
+}
+
 // The best feasible figure of each "setting/graph/workload/mode".
 using PlacementReferences = std::map<std::string, PlacementReference>;
 
 constexpr double kMaxObjective = 1e15;
+constexpr const char* kContiguous = "contiguous";
 
 double half_last_digit(const std::string& number) {
   const auto point = number.find('.');
@@ -37,13 +45,14 @@ double half_last_digit(const std::string& number) {
 
 // "non-contiguous q=2" stays; so does "contiguous".
 std::string mode_of(const std::string& setting, const std::string& mode) {
-  if (mode == "contiguous" || mode.starts_with("non-contiguous")) return mode;
+  if (mode == kContiguous || mode.starts_with("non-contiguous")) return mode;
   return setting == "latency" ? "non-contiguous q=2" : "non-contiguous";
 }
 
 // Needs the columns setting, graph, workload, mode, peer, objective and feasible, in any order. A row counts if it has
 // an objective and its feasible is "yes". A mode that is neither contiguous nor "non-contiguous ..." (splits as
-// given, splits cut into pieces) is non-contiguous.
+// given, splits cut into pieces) is non-contiguous. A contiguous split is feasible without contiguity, too, so its
+// figure counts for both.
 Result<PlacementReferences> read_placement_references(const std::string& path) {
   static constexpr const char* kNeeded[] = {"setting", "graph",     "workload", "mode",
                                             "peer",    "objective", "feasible"};
@@ -56,15 +65,13 @@ Result<PlacementReferences> read_placement_references(const std::string& path) {
     HEDDLE_ASSIGN_OR_RETURN(reference.value, table.number(row, "objective", 0, kMaxObjective));
     reference.tolerance = half_last_digit(field("objective")) + 1e-9 * reference.value;
     reference.peer = field("peer");
-    const auto key = field("setting") + "/" + field("graph") + "/" + field("workload") + "/" +
-                     mode_of(field("setting"), field("mode"));
-    const auto [entry, fresh] = references.emplace(key, reference);
-    // Of two that are equal to the digits given the more precise.
-    auto& best = entry->second;
-    const double same = std::max(best.tolerance, reference.tolerance);
-    if (!fresh && (reference.value < best.value - same ||
-                   (reference.value <= best.value + same && reference.tolerance < best.tolerance)))
-      best = reference;
+    const auto workload = field("setting") + "/" + field("graph") + "/" + field("workload") + "/";
+    std::vector<std::string> modes = {mode_of(field("setting"), field("mode"))};
+    if (modes[0] == kContiguous) modes.push_back(mode_of(field("setting"), ""));
+    for (const auto& mode : modes) {
+      const auto [entry, fresh] = references.emplace(workload + mode, reference);
+      if (!fresh && is_better(reference, entry->second)) entry->second = reference;
+    }
   }
   return references;
 }
@@ -101,7 +108,7 @@ std::vector<Task> tasks_of(const fs::path& path) {
     Task task{path.string(), setting, path.parent_path().filename().string(), path.stem().string(), "", {}};
     const bool latency = setting == "latency";
     task.placement.objective = latency ? Objective::kLatency : Objective::kThroughput;
-    task.mode = "contiguous";
+    task.mode = kContiguous;
     task.placement.contiguous = !latency;
     tasks.push_back(task);
     task.mode = latency ? "non-contiguous q=2" : "non-contiguous";
@@ -113,31 +120,31 @@ std::vector<Task> tasks_of(const fs::path& path) {
 }
 
 Result<std::vector<Task>> find_tasks(const BenchOptions& options) {
-  std::error_code error;
-  std::vector<fs::path> files;
   if (options.input.empty())
     return invalid_input("this suite needs --input DIR, a folder of placement workloads (.json)");
+  std::error_code error;
+  std::vector<std::string> files = {options.input};
   if (fs::is_directory(options.input, error)) {
-    for (const auto& entry : fs::recursive_directory_iterator(options.input, error))
-      if (entry.path().extension() == ".json") files.push_back(entry.path());
-  } else {
-    files.push_back(options.input);
+    constexpr std::string_view kWorkloads[] = {".json"};
+    HEDDLE_ASSIGN_OR_RETURN(files, files_in(options.input, kWorkloads, true));
   }
-  if (error) return io_error(error.message()).with_context(options.input);
-  std::sort(files.begin(), files.end());
   std::vector<Task> tasks;
+  std::vector<std::string> keys;
   for (const auto& file : files) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(file.string()));
+    HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(file));
     // Other JSON files, such as splits, may lie beside them.
     if (!is_placement_workload(json)) continue;
-    for (auto& task : tasks_of(file))
+    for (auto& task : tasks_of(file)) {
+      keys.push_back(task.key());
       if (wanted(task, options.only)) tasks.push_back(std::move(task));
+    }
   }
   if (tasks.empty())
     return not_found(
                "no placement workload below it (objects with maxFPGAs, maxCPUs, nodes and "
                "edges) that --only lets through")
         .with_context(options.input);
+  HEDDLE_RETURN_IF_ERROR(check_substrings(options, keys));
   return tasks;
 }
 
@@ -150,60 +157,58 @@ void show(const BenchRow& r, const Control& control) {
                r.metric.c_str(), r.value, r.bound.value_or(0), reference.c_str(), r.seconds.value_or(0));
 }
 
+Result<BenchRow> task_row(const Task& task, const PlacementReference* reference, double seconds,
+                          const BenchOptions& options, const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto problem, read_placement_workload(task.path, task.placement));
+  PlannerOptions plan_options = planner_options(options, seconds, control);
+  plan_options.threads = static_cast<int>(options.threads.value_or(kPlacementThreads));
+  HEDDLE_ASSIGN_OR_RETURN(auto plan, run_planner(*find_planner("placement-search"), problem, plan_options));
+  auto row = bench_row("dnn-partitioning", task.setting + "/" + task.graph + "/" + task.workload, plan.detail,
+                       task.mode, "", plan.value_us / kPlacementUnitUs);
+  row.at_least(plan.bound.us / kPlacementUnitUs);
+  row.seconds = plan.planning_s;
+  for (Incumbent& i : plan.trajectory) {
+    i.value_us /= kPlacementUnitUs;
+    i.bound_us /= kPlacementUnitUs;
+  }
+  set_trajectory(row, plan.trajectory, seconds);
+  if (reference != nullptr) row.beside(reference->peer, reference->value);
+  return row;
+}
+
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options, const Control& control) {
+Status bench_dnn_partitioning(const BenchOptions& options, const Control& control,
+                              std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const auto tasks, find_tasks(options));
   PlacementReferences references;
   if (!options.reference.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(references, read_placement_references(options.reference));
   }
-  std::vector<BenchRow> rows;
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kUsualSeconds;
   double compared = 0, reached = 0;
-  for (const auto& task : tasks) {
-    if (control.cancel.cancelled()) break;
-    HEDDLE_ASSIGN_OR_RETURN(const auto problem, read_placement_workload(task.path, task.placement));
-    PlannerOptions plan_options = planner_options(options, seconds, control);
-    plan_options.threads = kPlacementThreads;
-    auto planned = run_planner(*find_planner("placement-search"), problem, plan_options);
-    if (!planned.ok()) return std::move(planned).error().with_context(task.path);
-    auto& plan = *planned;
-    const double value = plan.value_us / kPlacementUnitUs;
-    BenchRow row;
-    row.suite = "dnn-partitioning";
-    row.instance = task.setting + "/" + task.graph + "/" + task.workload;
-    row.planner = plan.detail;
-    row.metric = task.mode;
-    row.value = value;
-    row.bound = plan.bound.us / kPlacementUnitUs;
-    row.seconds = plan.planning_s;
-    for (Incumbent& i : plan.trajectory) {
-      i.value_us /= kPlacementUnitUs;
-      i.bound_us /= kPlacementUnitUs;
-    }
-    set_trajectory(row, plan.trajectory, seconds);
-    if (const auto found = references.find(task.key()); found != references.end()) {
-      row.beside(found->second.peer, found->second.value);
-      ++compared;
-      if (value <= found->second.value + found->second.tolerance) ++reached;
-    }
-    show(row, control);
-    rows.push_back(std::move(row));
-    share_best_known(rows, rows.size() - 1, rows.back().baseline_value.value_or(0));
-  }
+  for (const auto& task : tasks)
+    HEDDLE_RETURN_IF_ERROR(whole_instance(control, rows, [&]() -> Status {
+      const auto found = references.find(task.key());
+      const auto* reference = found == references.end() ? nullptr : &found->second;
+      auto row = task_row(task, reference, seconds, options, control);
+      if (!row.ok()) return std::move(row).error().with_context(task.path);
+      if (reference != nullptr) {
+        ++compared;
+        if (row->value <= reference->value + reference->tolerance) ++reached;
+      }
+      if (!control.cancel.cancelled()) show(*row, control);
+      rows.push_back(std::move(*row));
+      share_best_known(rows, rows.size() - 1, reference != nullptr ? reference->value : 0);
+      return {};
+    }));
   if (compared > 0) {
-    BenchRow row;
-    row.suite = "dnn-partitioning";
-    row.instance = "all";
-    row.planner = "auto";
-    row.metric = "at least as good as every feasible reference";
-    row.unit = "rows";
-    row.value = reached;
+    auto row = bench_row("dnn-partitioning", "all", "auto", "at least as good as every feasible reference",
+                         "rows", reached);
     row.against(compared, "rows with a reference");
     rows.push_back(std::move(row));
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

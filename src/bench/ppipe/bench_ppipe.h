@@ -1,4 +1,4 @@
-// Parts of the suite ppipe: each gives rows from the same data; a new part is one file and one line in
+// Parts of the suite ppipe: each appends rows from the same data; a new part is one file and one line in
 // bench_ppipe.cc.
 #pragma once
 
@@ -19,26 +19,26 @@ struct PpipeBench {
 };
 
 // The published plans beside ours: rates and planning times of PPipe, NP and DART-r.
-Result<std::vector<BenchRow>> bench_ppipe_plans(const PpipeBench& bench);
+Status bench_ppipe_plans(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // Three and four classes, and fleets of 100 to 100,000 devices.
-Result<std::vector<BenchRow>> bench_ppipe_fleets(const PpipeBench& bench);
+Status bench_ppipe_fleets(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // Plans under load: the published ones and ours, beside the paper's figures.
-Result<std::vector<BenchRow>> bench_ppipe_simulation(const PpipeBench& bench);
+Status bench_ppipe_simulation(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // The simulator's events a second of processor time on each of those plans and beside SimGrid's, and the time
 // of a decision.
-Result<std::vector<BenchRow>> bench_ppipe_speed(const PpipeBench& bench);
+Status bench_ppipe_speed(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // The same beside the bound on any scheduler, in steps of .01, over ten seeds.
-Result<std::vector<BenchRow>> bench_ppipe_goodput(const PpipeBench& bench);
+Status bench_ppipe_goodput(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // What each policy of the data plane brings, left out and alone.
-Result<std::vector<BenchRow>> bench_ppipe_ablation(const PpipeBench& bench);
+Status bench_ppipe_ablation(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // Requests in time over the load factor, and their picture.
-Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench);
+Status bench_ppipe_attainment(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // A day that plans follow.
-Result<std::vector<BenchRow>> bench_ppipe_day(const PpipeBench& bench);
+Status bench_ppipe_day(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // Plans served in real time by timed devices, beside their simulation.
-Result<std::vector<BenchRow>> bench_ppipe_realtime(const PpipeBench& bench);
+Status bench_ppipe_realtime(const PpipeBench& bench, std::vector<BenchRow>& rows);
 // The clusters without published plans, one model at a time, as on the paper's testbed (section 7.3).
-Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench);
+Status bench_ppipe_small(const PpipeBench& bench, std::vector<BenchRow>& rows);
 
 BenchRow ppipe_row(const std::string& instance, const std::string& planner, const std::string& metric,
                    const std::string& unit, double value);

@@ -78,7 +78,7 @@ void add_rows(const std::string& instance, const std::string& planner, const Set
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_ppipe_ablation(const PpipeBench& bench) {
+Status bench_ppipe_ablation(const PpipeBench& bench, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const auto plans, make_ppipe_plans(bench.references, bench.options));
   HEDDLE_ASSIGN_OR_RETURN(const auto for_traffic, ppipe_plans_for_traffic(bench, plans));
   HEDDLE_ASSIGN_OR_RETURN(const auto functions, ppipe_functions(bench, kAblationSeeds));
@@ -126,12 +126,11 @@ Result<std::vector<BenchRow>> bench_ppipe_ablation(const PpipeBench& bench) {
     auto& mean = means.try_emplace(of, settings.size(), SeedLoads{}).first->second;
     mean[job.setting][job.seed] += *loads[i] / instances[of];
   }
-  std::vector<BenchRow> rows;
   for (const auto& [of, mean] : means)
     for (size_t k = 0; k < settings.size(); ++k)
       add_rows("ablation, " + of.first + ", " + kPpipeTraffics[of.second], of.first, settings[k], mean[k],
                mean[0], rows);
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

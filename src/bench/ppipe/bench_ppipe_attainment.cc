@@ -50,14 +50,17 @@ Result<Curve> curve_of(const PpipeLoadShares& shares, bool bound) {
   return curve;
 }
 
-Status draw(const std::string& path, const std::array<Curve, std::size(kCurves)>& curves, double instances) {
-  Chart chart{.title = fmt::format("Poisson arrivals, mean of {} of PPipe's instances", instances),
+Status draw(const std::string& path, const std::array<Curve, std::size(kCurves)>& curves,
+            const std::array<double, std::size(kCurves)>& instances) {
+  Chart chart{.title = fmt::format("Poisson arrivals, mean of {} of PPipe's instances",
+                                   *std::ranges::max_element(instances)),
               .x_label = "load factor (1: the rate of PPipe's plan)",
               .y_label = "requests in time",
               .y_min = .5,
               .y_max = 1,
               .y_percent = true};
   for (size_t c = 0; c < curves.size(); ++c) {
+    if (instances[c] == 0) continue;
     ChartLine line{kCurves[c].legend, {}};
     for (size_t s = 0; s < kSteps && curves[c][s] >= chart.y_min; ++s)
       line.points.emplace_back(load_at(s), curves[c][s]);
@@ -69,7 +72,7 @@ Status draw(const std::string& path, const std::array<Curve, std::size(kCurves)>
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench) {
+Status bench_ppipe_attainment(const PpipeBench& bench, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(auto plans, make_ppipe_plans(bench.references, bench.options));
   std::erase_if(plans.cases, [](const PpipeCase& c) {
     return c.traffic != 0 || c.scheduler != SchedulerKind::kReservation;
@@ -85,6 +88,7 @@ Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench) {
     for (const auto& c : from->cases)
       for (size_t k = 0; k < std::size(kCurves); ++k)
         if (c.planner == kCurves[k].planner) jobs.push_back({&c, k});
+  if (jobs.empty()) return {};
   const FunctionTrace none;
   std::array<Curve, std::size(kCurves)> sums{};
   std::array<double, std::size(kCurves)> instances{};
@@ -108,16 +112,16 @@ Result<std::vector<BenchRow>> bench_ppipe_attainment(const PpipeBench& bench) {
                                       .total = static_cast<double>(jobs.size())});
   });
   if (error) return std::move(*error);
-  std::vector<BenchRow> rows;
   for (size_t k = 0; k < sums.size(); ++k) {
-    for (double& share : sums[k]) share /= std::max(1., instances[k]);
+    if (instances[k] == 0) continue;
+    for (double& share : sums[k]) share /= instances[k];
     for (size_t s = 0; s < kSteps; s += kRowStep / kPercentStep)
       rows.push_back(ppipe_row("attainment mean, poisson", kCurves[k].planner,
                                std::string(kCurves[k].legend) + ", load " + fmt::format("{:.1f}", load_at(s)),
                                "%", 100 * sums[k][s]));
   }
-  if (!bench.options.picture.empty()) HEDDLE_RETURN_IF_ERROR(draw(bench.options.picture, sums, instances[0]));
-  return rows;
+  if (!bench.options.picture.empty()) HEDDLE_RETURN_IF_ERROR(draw(bench.options.picture, sums, instances));
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -51,10 +51,7 @@ Result<PpipeOutcome> measure(const PpipeCase& c, const FunctionTrace& functions,
       if (!error) error = points.error();
       return nullptr;
     }
-    auto& result = (*points)[0].result;
-    out.events += result.events;
-    out.requests += result.total.arrivals;
-    return &(at[i] = std::move(result));
+    return &(at[i] = std::move((*points)[0].result));
   };
   size_t largest = 0;
   for (size_t m = 0; m < c.deployment->models.size(); ++m) {

@@ -36,7 +36,6 @@ struct PpipePlans {
 struct PpipeOutcome {
   double load = 0;                               // greatest at the wanted attainment, mean over the models
   double low_use = 0, high_use = 0, probes = 0;  // at that load
-  uint64_t events = 0, requests = 0;
   double simulating_s = 0;
 };
 // Of several, for their mean.

@@ -1,4 +1,6 @@
 // Device-hours of a day whose load plans follow, beside one plan for its peak, plans in hindsight and the bound.
+#include <algorithm>
+
 #include "bench_ppipe_cases.h"
 #include "heddle/fleet/estimated_rates.h"
 #include "heddle/fleet/follow.h"
@@ -42,7 +44,7 @@ Result<std::vector<BenchRow>> day_rows(const PpipeBench& bench, const Fleet& fle
   std::vector<BenchRow> rows;
   const auto hours = [&](const char* what, double value) {
     rows.push_back(ppipe_row(name, "auto", what, "device-hours", value));
-    rows.back().bound = day.bound_device_hours;
+    rows.back().at_least(day.bound_device_hours);
   };
   hours("static peak", day.fixed.device_hours);
   hours("rolling", day.rolling.device_hours);
@@ -58,27 +60,36 @@ Result<std::vector<BenchRow>> day_rows(const PpipeBench& bench, const Fleet& fle
   return rows;
 }
 
+// The usual instances that are wanted, and the groups that --only names.
+std::vector<std::pair<std::string, const PpipeGroup*>> day_instances(const PpipeBench& bench) {
+  std::vector<std::pair<std::string, const PpipeGroup*>> list;
+  for (const auto& cluster : bench.data.clusters)
+    for (const auto& group : bench.data.groups) {
+      const auto name = cluster.name + "/" + group.name;
+      const bool usual = std::ranges::find(kDayInstances, name) != std::end(kDayInstances);
+      const bool named = std::ranges::find(bench.options.only, name) != bench.options.only.end();
+      if (named || (usual && ppipe_instance_wanted(bench.options, cluster.name, group.name)))
+        list.emplace_back(cluster.name, &group);
+    }
+  return list;
+}
+
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_ppipe_day(const PpipeBench& bench) {
-  std::vector<BenchRow> rows;
-  for (const std::string instance : kDayInstances) {
-    const auto slash = instance.find('/');
-    const auto cluster = instance.substr(0, slash), group = instance.substr(slash + 1);
-    if (!ppipe_instance_wanted(bench.options, cluster, group)) continue;
-    for (const auto& g : bench.data.groups) {
-      if (g.name != group) continue;
-      HEDDLE_ASSIGN_OR_RETURN(auto fleet, ppipe_fleet(bench.data, cluster, g.models, {}));
-      HEDDLE_ASSIGN_OR_RETURN(const auto estimated, np_rates(fleet));
-      HEDDLE_RETURN_IF_ERROR(set_estimated_rates(fleet, estimated));
-      for (const bool functions : {false, true}) {
-        auto day = day_rows(bench, fleet, instance, functions);
-        if (!day.ok()) return std::move(day).error().with_context(instance);
-        rows.insert(rows.end(), day->begin(), day->end());
-      }
+Status bench_ppipe_day(const PpipeBench& bench, std::vector<BenchRow>& rows) {
+  for (const auto& [cluster, group] : day_instances(bench)) {
+    const auto instance = cluster + "/" + group->name;
+    HEDDLE_ASSIGN_OR_RETURN(auto fleet, ppipe_fleet(bench.data, cluster, group->models, {}));
+    HEDDLE_ASSIGN_OR_RETURN(const auto estimated, np_rates(fleet));
+    HEDDLE_RETURN_IF_ERROR(set_estimated_rates(fleet, estimated));
+    for (const bool functions : {false, true}) {
+      auto day = day_rows(bench, fleet, instance, functions);
+      if (!day.ok()) return std::move(day).error().with_context(instance);
+      if (bench.control.cancel.cancelled()) return cancelled_error("the suite was stopped");
+      rows.insert(rows.end(), day->begin(), day->end());
     }
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -98,7 +98,8 @@ Result<std::vector<FunctionTrace>> ppipe_functions(const PpipeBench& bench, int 
   std::vector<FunctionTrace> functions;
   for (int seed = 0; seed < seeds; ++seed) {
     HEDDLE_ASSIGN_OR_RETURN(const auto text,
-                            synthetic_function_trace({}, static_cast<uint64_t>(bench.options.seed + seed)));
+                            synthetic_function_trace(
+                                {}, static_cast<uint64_t>(bench.options.seed) + static_cast<uint64_t>(seed)));
     HEDDLE_ASSIGN_OR_RETURN(functions.emplace_back(), function_trace_from_csv(text));
   }
   return functions;
@@ -106,7 +107,7 @@ Result<std::vector<FunctionTrace>> ppipe_functions(const PpipeBench& bench, int 
 
 Result<FleetPlan> plan_for_traffic(const Fleet& fleet, size_t traffic, double requests,
                                    const PpipeBench& bench) {
-  const auto seed = static_cast<uint64_t>(bench.options.seed + kPpipeOtherSeeds);
+  const auto seed = static_cast<uint64_t>(bench.options.seed) + kPpipeOtherSeeds;
   GoodputPlanOptions o;
   o.planning.deadline = Deadline::never(bench.control.cancel);
   o.goodput.attainment = kPpipeAttainment;

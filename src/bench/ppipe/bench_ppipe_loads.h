@@ -38,7 +38,7 @@ class PpipeLoadShares {
 };
 
 // Plans are chosen on other arrivals than those that are measured.
-inline constexpr int64_t kPpipeOtherSeeds = 1000;
+inline constexpr uint64_t kPpipeOtherSeeds = 1000;
 
 inline constexpr double kPpipePlanRequests = 20000;  // of each simulation that chooses a plan
 

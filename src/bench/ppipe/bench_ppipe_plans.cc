@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "bench_ppipe.h"
+#include "bench_ppipe_cases.h"
 #include "heddle/runtime/sampling.h"
 
 namespace heddle::bench {
@@ -16,18 +16,19 @@ const char* our_planner(const std::string& algorithm) {
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_ppipe_plans(const PpipeBench& bench) {
-  std::vector<BenchRow> rows;
+Status bench_ppipe_plans(const PpipeBench& bench, std::vector<BenchRow>& rows) {
   std::map<std::string, std::vector<double>> seconds;
   std::map<std::string, int> reached, all;
   double done = 0;
   for (const auto& r : bench.references) {
-    if (bench.control.cancel.cancelled()) break;
+    if (!ppipe_instance_wanted(bench.options, r.cluster, r.group)) continue;
+    if (bench.control.cancel.cancelled()) return cancelled_error("the suite was stopped");
     if (bench.control.progress)
       bench.control.progress->report(
           {"ppipe plans", done++, static_cast<double>(bench.references.size()), {}, {}});
     const std::string planner = our_planner(r.algorithm);
     HEDDLE_ASSIGN_OR_RETURN(auto m, measure_fleet_plan(bench, r.fleet, r.plan_id, planner));
+    if (bench.control.cancel.cancelled()) return cancelled_error("the suite was stopped");
     m.rate.baseline = m.seconds.baseline = "published " + r.algorithm;
     m.rate.baseline_value = r.norm_rate;
     m.seconds.baseline_value = r.planning_s;
@@ -45,7 +46,7 @@ Result<std::vector<BenchRow>> bench_ppipe_plans(const PpipeBench& bench) {
     rows.push_back(ppipe_row("all", planner, "planning_s, worst", "s",
                              *std::max_element(of_planner.begin(), of_planner.end())));
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -16,10 +16,10 @@ constexpr const char* kRealTimeCluster = "HC1-L";
 constexpr const char* kRealTimeGroup = "G1";
 constexpr double kClock = 10;  // all times are so much longer
 constexpr double kLoadOfGreatest = .95;
-constexpr double kServedSeconds = 3;  // of the fleet's time
+constexpr double kServedSeconds = 3;  // of the fleet's time; a time limit is that of each run
 constexpr TimeNs kGuard = 2'000'000;  // as `heddle serve`: a thread wakes late
 constexpr double kWantedPoints = 1;   // served and simulated differ by at most so many points
-constexpr int kRealTimeRuns = 3;      // a busy machine delays single runs
+constexpr int64_t kRealTimeRuns = 3;  // a busy machine delays single runs
 
 struct Compared {
   double simulated = 0, served = 0;  // % in time
@@ -27,11 +27,12 @@ struct Compared {
 };
 
 Result<Compared> serve_and_simulate(const Fleet& fleet, const FleetPlan& plan, const PpipeCase& c,
-                                    uint64_t seed, const CancelToken& cancel) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto greatest, PpipeLoadShares(c, {}, seed, cancel).greatest());
+                                    double seconds, uint64_t seed, const CancelToken& cancel) {
+  const FunctionTrace none;
+  HEDDLE_ASSIGN_OR_RETURN(const double greatest, PpipeLoadShares(c, none, seed, cancel).greatest_served());
   auto rates = c.rates;
-  for (double& r : rates) r *= kLoadOfGreatest * greatest.served;
-  HEDDLE_ASSIGN_OR_RETURN(auto arrivals, make_arrivals({}, rates, kServedSeconds, seed));
+  for (double& r : rates) r *= kLoadOfGreatest * greatest;
+  HEDDLE_ASSIGN_OR_RETURN(auto arrivals, make_arrivals({}, rates, seconds, seed));
   SimulationOptions simulation;
   simulation.dispatch.guard_ns = static_cast<TimeNs>(kGuard / kClock);
   simulation.seed = seed;
@@ -59,11 +60,14 @@ Result<std::vector<BenchRow>> rows_of(const PpipeBench& bench, const PpipeRefere
   const PpipeCase c{r.cluster, r.group, planner, 0, SchedulerKind::kReservation, &deployment, rates};
   std::vector<BenchRow> rows;
   double least = 100, most = 0;
-  for (int run = 0; run < kRealTimeRuns; ++run) {
-    HEDDLE_ASSIGN_OR_RETURN(
-        const auto compared,
-        serve_and_simulate(r.fleet, plan, c, static_cast<uint64_t>(bench.options.seed + run),
-                           bench.control.cancel));
+  const auto& options = bench.options;
+  const double seconds = options.time_limit_s > 0 ? options.time_limit_s / kClock : kServedSeconds;
+  for (int64_t run = 0; run < options.repeats.value_or(kRealTimeRuns); ++run) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto compared, serve_and_simulate(r.fleet, plan, c, seconds,
+                                                                    static_cast<uint64_t>(options.seed) +
+                                                                        static_cast<uint64_t>(run),
+                                                                    bench.control.cancel));
+    if (bench.control.cancel.cancelled()) return cancelled_error("the suite was stopped");
     const double points = std::abs(compared.served - compared.simulated);
     least = std::min(least, points);
     most = std::max(most, points);
@@ -85,8 +89,7 @@ Result<std::vector<BenchRow>> rows_of(const PpipeBench& bench, const PpipeRefere
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_ppipe_realtime(const PpipeBench& bench) {
-  std::vector<BenchRow> rows;
+Status bench_ppipe_realtime(const PpipeBench& bench, std::vector<BenchRow>& rows) {
   for (const auto& r : bench.references) {
     if (r.algorithm != "v4" || r.cluster != kRealTimeCluster || r.group != kRealTimeGroup ||
         !ppipe_instance_wanted(bench.options, r.cluster, r.group))
@@ -99,7 +102,7 @@ Result<std::vector<BenchRow>> bench_ppipe_realtime(const PpipeBench& bench) {
     HEDDLE_ASSIGN_OR_RETURN(const auto ours, rows_of(bench, r, own, "auto for the traffic", rates));
     rows.insert(rows.end(), ours.begin(), ours.end());
   }
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -65,7 +65,7 @@ Status add_instance(const PpipeBench& bench, const std::string& cluster, const s
     HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, planner, options));
     if (rates.empty()) rates = {std::floor(plan.models[0].rate_per_s + 1e-6)};
     rows.push_back(ppipe_row(cluster + "/" + model, planner, planner + ", planned rate", "/s", plan.value));
-    rows.back().bound = plan.bound;
+    rows.back().at_most(plan.bound);
     rows.back().seconds = plan.planning_s;
     if (planner == "auto" && is_printed(cluster, model)) {
       rows.back().against(kPrintedRate, "PPipe, figure 11");
@@ -128,7 +128,7 @@ Status add_rows_for_traffic(const PpipeBench& bench, const std::vector<PpipeCase
     if (!loads[i].ok()) return std::move(loads[i]).error().with_context(ppipe_instance(c));
     rows.push_back(ppipe_row(ppipe_instance(c), c.planner, load_metric(c.planner, c.traffic, c.scheduler), "",
                              loads[i]->served));
-    rows.back().bound = loads[i]->bound;
+    rows.back().at_most(loads[i]->bound);
     for (const std::string& of : {c.cluster, std::string("small clusters")}) {
       auto& sum = sums[{of, c.traffic}];
       sum.served += loads[i]->served;
@@ -142,7 +142,7 @@ Status add_rows_for_traffic(const PpipeBench& bench, const std::vector<PpipeCase
     rows.push_back(ppipe_row(cluster, planner,
                              load_metric(planner, traffic, SchedulerKind::kReservation) + ", mean", "",
                              sum.served / sum.n));
-    rows.back().bound = sum.bound / sum.n;
+    rows.back().at_most(sum.bound / sum.n);
     if (cluster == "small clusters" && traffic == 1) rows.back().against(kWantedSmallLoad, "goal");
   }
   return {};
@@ -177,8 +177,7 @@ void add_gain_rows(const SmallSums& sums, std::vector<BenchRow>& rows) {
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench) {
-  std::vector<BenchRow> rows;
+Status bench_ppipe_small(const PpipeBench& bench, std::vector<BenchRow>& rows) {
   Small small;
   const auto clusters = small_clusters(bench);
   const auto models = evaluated_models(bench.data);
@@ -194,6 +193,7 @@ Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench) {
       auto status = add_instance(bench, cluster, model, small, rows);
       if (!status.ok()) return std::move(status).error().with_context(cluster + "/" + model);
     }
+  if (small.cases.empty()) return {};
   HEDDLE_ASSIGN_OR_RETURN(const auto text,
                           synthetic_function_trace({}, static_cast<uint64_t>(bench.options.seed)));
   HEDDLE_ASSIGN_OR_RETURN(const auto functions, function_trace_from_csv(text));
@@ -214,7 +214,7 @@ Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench) {
   add_mean_rows(sums, rows);
   HEDDLE_RETURN_IF_ERROR(add_rows_for_traffic(bench, small.for_traffic, functions, rows));
   add_gain_rows(sums, rows);
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench

@@ -108,17 +108,22 @@ Result<double> registry_rate(double seconds) {
   HEDDLE_ASSIGN_OR_RETURN(const auto bus, in_process_bus({.lease_s = kLease_s}));
   HEDDLE_ASSIGN_OR_RETURN(const auto registry, WorkerRegistry::start("127.0.0.1", 0, *bus));
   const auto address = "127.0.0.1:" + std::to_string(registry->port());
+  constexpr int kThreads = 4;
+  std::vector<std::unique_ptr<Announcer>> announcers(kThreads);
+  for (auto& announcer : announcers) {
+    HEDDLE_ASSIGN_OR_RETURN(announcer, registry_announcer(address));
+  }
   std::atomic<int64_t> renewed = 0, failed = 0;
   const Stopwatch watch;
   std::vector<std::jthread> threads;
-  for (int t = 0; t < 4; ++t)
+  for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
-      const auto announcer = registry_announcer(address);
-      while (announcer.ok() && watch.seconds() < seconds)
-        ++((*announcer)->announce("worker-" + std::to_string(t), "{}").ok() ? renewed : failed);
+      const auto& announcer = announcers[static_cast<size_t>(t)];
+      while (watch.seconds() < seconds)
+        ++(announcer->announce("worker-" + std::to_string(t), "{}").ok() ? renewed : failed);
     });
   threads.clear();
-  if (failed > 0) return internal_error("the registry refused renewals");
+  if (failed > 0 || renewed == 0) return internal_error("the registry refused renewals");
   return static_cast<double>(renewed) / watch.seconds();
 }
 
@@ -196,7 +201,7 @@ void add_size(uint32_t models, const Dispatched& d, const Carried& one, std::vec
   const std::string instance = fmt::format("{:.0f} devices, {} models", devices, models);
   const auto add = [&](const std::string& metric, double value) -> BenchRow& {
     rows.push_back(bench_row("scale", instance, "serve", metric, "1/s", value));
-    rows.back().beside("requests that the devices serve", d.offered_per_s);
+    rows.back().beside(fmt::format("requests at load {}", kScaleLoad), d.offered_per_s);
     return rows.back();
   };
   // Each worker renews its lease four times in it; those of a request's share of the fleet count.
@@ -211,9 +216,11 @@ void add_size(uint32_t models, const Dispatched& d, const Carried& one, std::vec
   for (const auto& [name, value] : parts) add(name, value);
   // Of each worker's link, however many servers there are. Half of the workers have second parts.
   rows.push_back(bench_row("scale", instance, "serve", "feature maps to one worker", "1/s", one.maps));
-  rows.back().beside("maps that each second part's worker gets", d.batches_per_s / (workers / 2));
-  rows.push_back(
-      bench_row("scale", instance, "serve", "in time when simulated at load .8", "%", 100 * d.attainment));
+  rows.back().beside(fmt::format("maps to each second part's worker at load {}", kScaleLoad),
+                     d.batches_per_s / (workers / 2));
+  rows.push_back(bench_row("scale", instance, "serve",
+                           fmt::format("in time when simulated at load {}", kScaleLoad), "%",
+                           100 * d.attainment));
   rows.push_back(bench_row("scale", instance, "serve",
                            std::string("servers needed; first bottleneck: ") + least->first, "",
                            std::ceil(d.offered_per_s / least->second)));
@@ -221,9 +228,8 @@ void add_size(uint32_t models, const Dispatched& d, const Carried& one, std::vec
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_scale(const BenchOptions& options, const Control& control) {
+Status bench_scale(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kScaleSeconds;
-  std::vector<BenchRow> rows;
   Carried one;
   HEDDLE_ASSIGN_OR_RETURN(const auto copies,
                           bench_serving("", seconds, [&] { return control.cancel.cancelled(); }));
@@ -231,12 +237,13 @@ Result<std::vector<BenchRow>> bench_scale(const BenchOptions& options, const Con
   HEDDLE_ASSIGN_OR_RETURN(one.sessions, workers_rate(1, seconds));
   HEDDLE_ASSIGN_OR_RETURN(one.maps, workers_rate(2, seconds));
   HEDDLE_ASSIGN_OR_RETURN(one.renewals, registry_rate(seconds));
-  for (const uint32_t models : {10U, 100U, 1000U}) {
-    if (control.cancel.cancelled()) break;
-    HEDDLE_ASSIGN_OR_RETURN(const auto dispatched, dispatch(models, options.seed, control));
-    add_size(models, dispatched, one, rows);
-  }
-  return rows;
+  for (const uint32_t models : {10U, 100U, 1000U})
+    HEDDLE_RETURN_IF_ERROR(whole_instance(control, rows, [&]() -> Status {
+      HEDDLE_ASSIGN_OR_RETURN(const auto dispatched, dispatch(models, options.seed, control));
+      add_size(models, dispatched, one, rows);
+      return {};
+    }));
+  return {};
 }
 
 }  // namespace heddle::bench

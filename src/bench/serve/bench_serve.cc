@@ -41,9 +41,9 @@ void add_serve_rows(const std::string& instance, const ServeBench& b, bool trivi
 }
 
 // The decision by the clock has the target; what the machine took from it stands beside it.
-Status add_decisions(SchedulerKind scheduler, double seconds, const std::function<bool()>& stop,
-                     std::vector<BenchRow>& rows) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto d, bench_decisions(scheduler, seconds, stop));
+Status add_decisions(SchedulerKind scheduler, double seconds, uint64_t seed,
+                     const std::function<bool()>& stop, std::vector<BenchRow>& rows) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto d, bench_decisions(scheduler, seconds, seed, stop));
   const auto add = [&](const std::string& what, double us) -> BenchRow& {
     rows.push_back(bench_row("serve", std::string("100 timed devices, ") + scheduler_name(scheduler), "serve",
                              what, "us", us));
@@ -58,21 +58,25 @@ Status add_decisions(SchedulerKind scheduler, double seconds, const std::functio
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Control& control) {
+Status bench_serve(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kServeSeconds;
   const auto stop = [&control] { return control.cancel.cancelled(); };
-  std::vector<BenchRow> rows;
-  HEDDLE_ASSIGN_OR_RETURN(const auto copy, bench_serving("", seconds, stop));
-  add_serve_rows("copies 1024 bytes", copy, true, rows);
+  const auto add_copies = [&]() -> Status {
+    HEDDLE_ASSIGN_OR_RETURN(const auto copy, bench_serving("", seconds, stop));
+    add_serve_rows("copies 1024 bytes", copy, true, rows);
+    return {};
+  };
+  HEDDLE_RETURN_IF_ERROR(whole_instance(control, rows, add_copies));
   for (const auto scheduler : {SchedulerKind::kReservation, SchedulerKind::kReactive})
-    HEDDLE_RETURN_IF_ERROR(add_decisions(scheduler, seconds, stop, rows));
-  if (options.models.empty()) return rows;
-  HEDDLE_RETURN_IF_ERROR(for_each_model(options, control, [&](const BenchModel& model) -> Status {
+    HEDDLE_RETURN_IF_ERROR(whole_instance(control, rows, [&] {
+      return add_decisions(scheduler, seconds, static_cast<uint64_t>(options.seed), stop, rows);
+    }));
+  if (options.models.empty()) return {};
+  return for_each_model(options, control, rows, [&](const BenchModel& model) -> Status {
     HEDDLE_ASSIGN_OR_RETURN(const auto measured, bench_serving(model.path, seconds, stop));
     add_serve_rows(model.name, measured, false, rows);
     return {};
-  }));
-  return rows;
+  });
 }
 
 }  // namespace heddle::bench

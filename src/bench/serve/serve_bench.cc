@@ -334,8 +334,8 @@ class Bench {
       HEDDLE_RETURN_IF_ERROR(timed(3, [&http] { return http.call(); }));
       HEDDLE_RETURN_IF_ERROR(timed(4, [&echo] { return echo.call(); }));
     }
-    return AddedLatency{median_us(us[0]), median_us(us[1]), median_us(us[2]),
-                        median_us(us[3]), median_us(us[4]), static_cast<int>(us[0].size())};
+    return AddedLatency{median_us(us[0]), median_us(us[1]), median_us(us[2]), median_us(us[3]),
+                        median_us(us[4])};
   }
 
   Result<ServedRate> rate(double seconds, const std::function<bool()>& stop) {
@@ -356,8 +356,8 @@ class Bench {
       per_s[1].push_back(b);
       per_s[2].push_back(c);
     }
-    return ServedRate{median_us(per_s[0]), median_us(per_s[1]), median_us(per_s[2]),
-                      median_us(per_s[3]), median_us(per_s[4]), static_cast<int>(per_s[0].size())};
+    return ServedRate{median_us(per_s[0]), median_us(per_s[1]), median_us(per_s[2]), median_us(per_s[3]),
+                      median_us(per_s[4])};
   }
 
  private:

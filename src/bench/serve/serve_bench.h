@@ -15,7 +15,6 @@ struct AddedLatency {
   double in_process = 0;      // added by the service: decisions, the device's thread, the answer
   double grpc = 0, http = 0;  // added by it and loopback
   double grpc_echo = 0;       // added by a gRPC server that copies the tensor and does nothing else
-  int calls = 0;              // of each kind
 };
 
 // Answers per second with 64 calls under way, medians over slices in turns.
@@ -23,7 +22,6 @@ struct ServedRate {
   double grpc_echo = 0;  // a gRPC server that copies the tensor and does nothing else
   double grpc = 0, http = 0;
   double http_traced = 0, http_sampled = 0;  // the same with a trace of each request, and of one in a hundred
-  int slices = 0;
 };
 
 struct ServeBench {
@@ -39,11 +37,10 @@ Result<ServeBench> bench_serving(const std::string& path, double seconds, const 
 // Of the decisions that arrivals cause (queue, probe, reserve) in a server of a hundred timed devices that is
 // loaded by HTTP with half of what its plan sustains; us.
 struct DecisionTimes {
-  uint64_t requests = 0;
   double median = 0, p99 = 0;  // by the clock: whatever else the machine did meanwhile counts
   double p99_lock = 0;         // of the wait for the plane's lock before that
 };
-Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
+Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds, uint64_t seed,
                                       const std::function<bool()>& stop);
 
 }  // namespace heddle::bench

@@ -9,7 +9,6 @@ namespace heddle::bench {
 namespace {
 
 constexpr double kLoadFactor = .5;
-constexpr uint64_t kSeed = 1;
 
 // A hundred devices of two classes, as many as PPipe's clusters have. The slow class is worse at late blocks,
 // so that plans have pipelines of two partitions.
@@ -42,7 +41,7 @@ Fleet hundred_devices() {
 
 }  // namespace
 
-Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
+Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds, uint64_t seed,
                                       const std::function<bool()>& stop) {
   const Fleet fleet = hundred_devices();
   HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, "auto", {}));
@@ -65,8 +64,8 @@ Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
   LoadTarget target;
   target.port = http->port();
   HEDDLE_ASSIGN_OR_RETURN(const auto models,
-                          load_models(target, {}, {.payload_bytes = 0, .shapes = {}, .seed = kSeed}));
-  HEDDLE_ASSIGN_OR_RETURN(auto arrivals, make_arrivals({}, rates, seconds, kSeed));
+                          load_models(target, {}, {.payload_bytes = 0, .shapes = {}, .seed = seed}));
+  HEDDLE_ASSIGN_OR_RETURN(auto arrivals, make_arrivals({}, rates, seconds, seed));
   // In slices, so that it can be stopped.
   DecisionTimes out;
   const TimeNs slice = kNsPerSecond / 2;
@@ -75,10 +74,12 @@ Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
     const TimeNs begin = arrivals[at].at;
     for (; at < arrivals.size() && arrivals[at].at < begin + slice; ++at)
       some.push_back({arrivals[at].at - begin, arrivals[at].model});
-    HEDDLE_RETURN_IF_ERROR(run_load(target, models, some, {}));
+    HEDDLE_ASSIGN_OR_RETURN(const auto run, run_load(target, models, some, {}));
+    if (run.counted.total.failed > 0)
+      return internal_error(std::to_string(run.counted.total.failed) +
+                            " requests to the timed devices failed");
   }
   const auto counters = plane.counters();
-  out.requests = counters.decision.count();
   out.median = us_from_ns(counters.decision.percentile(.5));
   out.p99 = us_from_ns(counters.decision.percentile(.99));
   out.p99_lock = us_from_ns(counters.lock_wait.percentile(.99));

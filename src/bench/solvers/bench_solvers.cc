@@ -321,8 +321,6 @@ class SolversPart {
  public:
   explicit SolversPart(std::string name) : name_(std::move(name)) {}
 
-  const std::string& name() const { return name_; }
-
   Status check(uint64_t seed, const SolveOptions& options) {
     Random random(seed);
     HEDDLE_ASSIGN_OR_RETURN(const CheckedModel model,
@@ -380,7 +378,7 @@ class SolversPart {
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_solvers(const BenchOptions& options, const Control& control) {
+Status bench_solvers(const BenchOptions& options, const Control& control, std::vector<BenchRow>& rows) {
   // Without CP-SAT there is little to compare.
   HEDDLE_RETURN_IF_ERROR(solve(CpModel()));
   std::vector<SolversPart> parts;
@@ -395,9 +393,8 @@ Result<std::vector<BenchRow>> bench_solvers(const BenchOptions& options, const C
     solve_options.seed = first + i;
     HEDDLE_RETURN_IF_ERROR(parts[i % parts.size()].check(first + i, solve_options));
   }
-  std::vector<BenchRow> rows;
   for (const SolversPart& part : parts) part.add_rows(rows);
-  return rows;
+  return {};
 }
 
 }  // namespace heddle::bench
