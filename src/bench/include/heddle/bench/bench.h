@@ -44,7 +44,7 @@ struct BenchRow {
   }
   void against(std::optional<double> figure, std::string source) {
     reference = figure;
-    reference_source = std::move(source);
+    reference_source = figure ? std::move(source) : "";
   }
 };
 
