@@ -104,7 +104,6 @@ class PpipeSuite : public testing::Test {
  protected:
   void SetUp() override {
     options_.input = test::public_data("ppipe");
-    options_.time_limit_s = .1;
     if (!file_exists(options_.input)) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   }
   std::string error_of(const std::vector<std::string>& only) {

