@@ -164,6 +164,16 @@ TEST_F(FleetControlTest, PlansAreSwitchedOrRefused) {
   EXPECT_EQ(ask("GET", "/v2/fleet/elsewhere").status, 404);
 }
 
+TEST_F(FleetControlTest, ChangesAfterAStopAreRefusedAndNotTakenForDone) {
+  service_.stop(5);
+  EXPECT_EQ(ask("POST", "/v2/fleet/counts", R"({"change": {"slow": -3}})").status, 503);
+  EXPECT_EQ(count("slow"), 4);
+  control_->stop();
+  const auto refused = ask("POST", "/v2/fleet/plan", "{}");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("the server is stopping"));
+}
+
 TEST(FleetControlStates, AreEnoughForASuccessorToGoOn) {
   const auto plan = plan_fleet(two_classes(), "auto").value();
   std::string first, second;
