@@ -135,6 +135,10 @@ TEST_F(Hios, MalformedReferencesAreNamed) {
   auto ran = run_heddle({"bench", "hios", "--input", "."}, folder_.path());
   EXPECT_EQ(ran.status, 2);
   EXPECT_THAT(ran.err, HasSubstr("reference.jsonl: line 2: $.instance"));
+  folder_.write("reference.jsonl", "{\"instance\": \"fork\", \"hios_lp\": 0}\n");
+  ran = run_heddle({"bench", "hios", "--input", "."}, folder_.path());
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.err, HasSubstr("hios_lp is 0, expected a makespan in ms above 0"));
   folder_.write("reference.jsonl", "{\"instance\": \"absent\"}\n");
   ran = run_heddle({"bench", "hios", "--input", "."}, folder_.path());
   EXPECT_EQ(ran.status, 2);

@@ -64,6 +64,19 @@ TEST_F(BenchPlacement, RowsHaveValueBoundAndTheBestReference) {
   EXPECT_EQ((*rows)[2]["reference"], 2);
 }
 
+TEST_F(BenchPlacement, AContiguousReferenceCountsWithoutContiguityToo) {
+  folder_.write("contiguous.csv",
+                "setting,graph,workload,mode,peer,objective,feasible\n"
+                "throughput,Tiny,pair,contiguous,split,4.5,yes\n"
+                "throughput,Tiny,pair,as given,worse,4.7,yes\n");
+  const auto ran = bench({"--input", ".", "--reference", "contiguous.csv", "--json"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto rows = parse_json(ran.out);
+  ASSERT_TRUE(rows.ok()) << ran.out;
+  for (size_t row : {0, 1}) EXPECT_EQ((*rows)[row]["baseline"], "split");
+  EXPECT_EQ((*rows)[2]["value"], 2);
+}
+
 TEST_F(BenchPlacement, OnlyChoosesRows) {
   const auto ran = bench({"--input", "throughput-inputs", "--only", "pair/contiguous"});
   ASSERT_EQ(ran.status, 0) << ran.err;
@@ -73,6 +86,9 @@ TEST_F(BenchPlacement, OnlyChoosesRows) {
   const auto none = bench({"--input", ".", "--only", "nothing"});
   EXPECT_EQ(none.status, 2);
   EXPECT_THAT(none.err, HasSubstr("no placement workload"));
+  const auto misspelt = bench({"--input", ".", "--only", "pair,piar"});
+  EXPECT_EQ(misspelt.status, 2);
+  EXPECT_THAT(misspelt.err, HasSubstr("--only piar: no instance has that in its name"));
 }
 
 TEST_F(BenchPlacement, MalformedFilesAreNamed) {
