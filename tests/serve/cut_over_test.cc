@@ -49,14 +49,29 @@ struct ChangedService {
     return outcome->get_future();
   }
 
+  // A request whose run has begun.
+  std::future<std::string> running() {
+    auto outcome = infer();
+    held->begun.wait();
+    return outcome;
+  }
+  // Requests one after the other: a change that was begun before them is under way with the last.
+  std::vector<std::future<std::string>> infer_for_a_while() {
+    std::vector<std::future<std::string>> outcomes;
+    for (int i = 0; i < 20; ++i) {
+      outcomes.push_back(infer());
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+    return outcomes;
+  }
+
   std::shared_ptr<HeldRun> held = std::make_shared<HeldRun>();
   InferService service;
 };
 
 TEST(CutOver, AsksAndNewRequestsDoNotWaitForWhatRuns) {
   ChangedService s;
-  auto first = s.infer();
-  s.held->begun.wait();
+  auto first = s.running();
   std::thread change([&s] { s.service.serve(ChangedService::generation(nullptr)); });
   std::vector<std::future<std::string>> later;
   for (int i = 0; i < 40; ++i) {
@@ -77,14 +92,9 @@ TEST(CutOver, AsksAndNewRequestsDoNotWaitForWhatRuns) {
 // Requests of a session come in an order.
 TEST(CutOver, ANewerRequestDoesNotOvertakeThoseThatWereHeld) {
   ChangedService s;
-  auto running = s.infer();
-  s.held->begun.wait();
+  auto running = s.running();
   std::thread change([&s] { s.service.serve(ChangedService::generation(nullptr)); });
-  std::vector<std::future<std::string>> held;
-  for (int i = 0; i < 20; ++i) {  // the change has begun by then
-    held.push_back(s.infer());
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  }
+  auto held = s.infer_for_a_while();
   std::mutex mutex;
   std::vector<int> order;
   const auto ask = [&](int name, const std::function<void()>& then) {
@@ -112,8 +122,7 @@ TEST(Memory, OfOutputsIsLimitedToThatOfRequestsInFlight) {
   s.service.set_max_memory(7);  // a digest takes 8
   EXPECT_THAT(s.infer().get(), HasSubstr("--max-memory"));
   s.service.set_max_memory(12);
-  auto running = s.infer();
-  s.held->begun.wait();
+  auto running = s.running();
   EXPECT_THAT(s.infer().get(), HasSubstr("try again later"));
   s.held->end.count_down();
   EXPECT_EQ(running.get(), "answered");
@@ -123,14 +132,9 @@ TEST(Memory, OfOutputsIsLimitedToThatOfRequestsInFlight) {
 
 TEST(CutOver, AStopMeanwhileAnswersEverything) {
   ChangedService s;
-  auto first = s.infer();
-  s.held->begun.wait();
+  auto first = s.running();
   std::thread change([&s] { EXPECT_FALSE(s.service.serve(ChangedService::generation(nullptr))); });
-  std::vector<std::future<std::string>> later;
-  for (int i = 0; i < 20; ++i) {
-    later.push_back(s.infer());
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  }
+  auto later = s.infer_for_a_while();
   std::thread stop([&s] { s.service.stop(60); });
   for (auto& outcome : later) EXPECT_THAT(outcome.get(), HasSubstr("the server is stopping"));
   s.held->end.count_down();

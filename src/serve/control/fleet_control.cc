@@ -100,7 +100,7 @@ class Control final : public FleetControl {
   }
 
   ~Control() override {
-    end();
+    Control::stop();
     if (worker_.joinable()) worker_.join();
     service_.set_more_status(nullptr);
     service_.set_more_metrics(nullptr);
@@ -130,7 +130,16 @@ class Control final : public FleetControl {
     return true;
   }
 
-  void stop() override { end(); }
+  void stop() override {
+    std::deque<Job> jobs;
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+      jobs.swap(jobs_);
+    }
+    changed_.notify_all();
+    for (const auto& job : jobs) job.done(cancelled_error("the server is stopping"));
+  }
 
   void replace(Fleet fleet, OnDone done) override {
     put({[this, fleet = std::move(fleet)] { return change_fleet(fleet); },
@@ -154,17 +163,6 @@ class Control final : public FleetControl {
       }
     }
     job.done(cancelled_error("the server is stopping"));
-  }
-
-  void end() {
-    std::deque<Job> jobs;
-    {
-      const std::lock_guard lock(mutex_);
-      quit_ = true;
-      jobs.swap(jobs_);
-    }
-    changed_.notify_all();
-    for (const auto& job : jobs) job.done(cancelled_error("the server is stopping"));
   }
 
   Result<Json> change_plan(const Json& json) {
