@@ -30,6 +30,8 @@ bool is_but_for_case(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
 }  // namespace
 
 std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates) {
@@ -95,8 +97,7 @@ std::string quote_text(std::string_view text, size_t limit) {
   static constexpr char kDigits[] = "0123456789abcdef";
   size_t shown = std::min(text.size(), limit);
   // Do not cut a UTF-8 character in two: step back over its continuation bytes.
-  while (shown > 0 && shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80)
-    --shown;
+  while (shown > 0 && shown < text.size() && !begins_character(text[shown])) --shown;
   std::string quoted = "'";
   for (const char c : text.substr(0, shown)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -107,6 +108,19 @@ std::string quote_text(std::string_view text, size_t limit) {
     }
   }
   return quoted + (shown < text.size() ? "...'" : "'");
+}
+
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, begins_character));
+}
+
+std::string cut_text(std::string_view text, size_t width, std::string_view mark) {
+  if (characters(text) <= width) return std::string(text);
+  const size_t keep = width - std::min(width, mark.size());
+  size_t end = 0;
+  for (size_t seen = 0; end < text.size(); ++end)
+    if (begins_character(text[end]) && seen++ == keep) break;
+  return std::string(text.substr(0, end)) + std::string(mark.substr(0, width));
 }
 
 bool is_printable(std::string_view text) {

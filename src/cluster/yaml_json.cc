@@ -163,6 +163,7 @@ class Converter {
     if (!node.IsNull()) HEDDLE_RETURN_IF_ERROR(note_line(node, path));
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
+        HEDDLE_RETURN_IF_ERROR(count_bytes(node, node.Scalar().size()));
         HEDDLE_RETURN_IF_ERROR(check_text(node));
         // yaml-cpp tags quoted scalars with "!".
         return node.Tag() == "!" ? Json(node.Scalar()) : plain_scalar(node.Scalar(), plain_);
@@ -213,14 +214,21 @@ class Converter {
     return at_node(node, source_, "here is text that is not UTF-8; save the file as UTF-8");
   }
 
-  // Aliases let a small file stand for a huge value, so nodes are counted at every visit.
-  // Paths repeat the keys above: far more bytes than the file has, if those are long.
+  // Aliases let a small file stand for a huge value, so nodes and texts are counted at every visit. Paths repeat the
+  // keys above: far more bytes than the file has, if those are long.
   Status note_line(const YAML::Node& node, const std::string& path) {
-    constexpr size_t kMostPathBytes = size_t{256} << 20;
-    path_bytes_ += path.size();
-    if (path_bytes_ > kMostPathBytes)
-      return at_node(node, source_, "there are too many values below long keys");
+    HEDDLE_RETURN_IF_ERROR(count_bytes(node, path.size()));
     out_.lines[path] = line_of(node);
+    return {};
+  }
+
+  Status count_bytes(const YAML::Node& node, size_t bytes) {
+    constexpr size_t kMostBytes = size_t{256} << 20;
+    bytes_ += bytes;
+    if (bytes_ > kMostBytes)
+      return at_node(node, source_,
+                     "the document's texts and the keys above them take more than 256 MiB, aliases counted "
+                     "as often as used");
     return {};
   }
 
@@ -237,7 +245,7 @@ class Converter {
   YamlDocument& out_;
   int64_t nodes_ = 0;
   int depth_ = 0;
-  size_t path_bytes_ = 0;
+  size_t bytes_ = 0;
 };
 
 // Lists of single values and of short objects without lists stand on a line each.

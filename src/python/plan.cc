@@ -137,8 +137,8 @@ std::optional<NamedMove> why_not(const PyPlan& plan, const std::string& name) {
     return best_use(plan.problem(), plan.result.plan, device,
                     Deadline::after_seconds(kWhyNotSeconds, control.cancel));
   });
-  if (!best) return std::nullopt;
-  return named(plan.problem(), std::move(*best));
+  if (!best.move) return std::nullopt;
+  return named(plan.problem(), std::move(*best.move));
 }
 
 nb::dict verify(const PyPlan& plan) {

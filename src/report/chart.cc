@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "heddle/base/spelling.h"
 #include "markup.h"
 
 namespace heddle {
@@ -63,18 +64,26 @@ void set_range(const Chart& chart, Axis& x, Axis& y) {
        kHeight - kChartBottom, kChartTop};
 }
 
+// 1, 2 or 5 times a power of ten.
+double round_step(double span, int ticks) {
+  if (!(span > 0) || !std::isfinite(span)) return 1;
+  const double raw = span / ticks;
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  if (!(power > 0)) return span;
+  for (const double m : {1.0, 2.0, 5.0})
+    if (m * power >= raw) return m * power;
+  return 10 * power;
+}
+
 std::string grid(const Chart& chart, const Axis& x, const Axis& y) {
   std::string svg;
-  const double y_step = round_step(y.to - y.from, 6), x_step = round_step(x.to - x.from, 8);
-  for (double v = std::ceil(y.from / y_step - 1e-9) * y_step; v <= y.to + y_step * 1e-9; v += y_step) {
-    const double shown = std::fabs(v) < y_step * 1e-6 ? 0 : v;
+  for (const double v : round_ticks(y.from, y.to, 6)) {
     svg += line(kChartLeft, y(v), kChartWidth - kChartRight, y(v), "grid");
-    svg += svg_text(kChartLeft - 6, y(v) + 4, "end", "tick", label(shown, chart.y_percent));
+    svg += svg_text(kChartLeft - 6, y(v) + 4, "end", "tick", label(v, chart.y_percent));
   }
-  for (double v = std::ceil(x.from / x_step - 1e-9) * x_step; v <= x.to + x_step * 1e-9; v += x_step) {
+  for (const double v : round_ticks(x.from, x.to, 8)) {
     svg += line(x(v), kChartTop, x(v), kHeight - kChartBottom, "grid");
-    svg += svg_text(x(v), kHeight - kChartBottom + 16, "middle", "tick",
-                    label(std::fabs(v) < x_step * 1e-6 ? 0 : v));
+    svg += svg_text(x(v), kHeight - kChartBottom + 16, "middle", "tick", label(v));
   }
   svg += line(kChartLeft, kHeight - kChartBottom, kChartWidth - kChartRight, kHeight - kChartBottom, "axis");
   for (const auto& [level, name] : chart.levels) {
@@ -95,13 +104,17 @@ const char kChartStyle[] =
     ".c0{stroke:#0072b2;fill:#0072b2}.c1{stroke:#d55e00;fill:#d55e00}.c2{stroke:#009e73;fill:#009e73}"
     ".c3{stroke:#cc79a7;fill:#cc79a7}.c4{stroke:#e69f00;fill:#e69f00}.c5{stroke:#56b4e9;fill:#56b4e9}";
 
-double round_step(double span, int ticks) {
-  if (!(span > 0) || !std::isfinite(span)) return 1;
-  const double raw = span / ticks;
-  const double power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double m : {1.0, 2.0, 5.0})
-    if (m * power >= raw) return m * power;
-  return 10 * power;
+std::vector<double> round_ticks(double from, double to, int count) {
+  const double step = round_step(to - from, count);
+  const double first = std::ceil(from / step - 1e-9);
+  std::vector<double> ticks;
+  // Counted, as the step may be too small to change the sum.
+  for (int i = 0; i < count + 2; ++i) {
+    const double at = (first + i) * step;
+    if (!(at <= to + step * 1e-4)) break;
+    ticks.push_back(std::fabs(at) < step * 1e-6 ? 0 : at);
+  }
+  return ticks;
 }
 
 std::string chart_svg(const Chart& chart) {
@@ -138,8 +151,7 @@ std::string chart_svg(const Chart& chart) {
     const double ly = kHeight + 8 + 16 * std::floor(static_cast<double>(i) / 2);
     svg += "<path d=\"M" + at(lx) + " " + at(ly - 4) + "h22\" class=\"" + css + "\"" +
            (dashes.empty() ? "" : " stroke-dasharray=\"" + dashes + "\"") + "/>\n";
-    const std::string shown = l.name.size() > 36 ? l.name.substr(0, 35) + "..." : l.name;
-    svg += svg_text(lx + 28, ly, "start", "tick", shown);
+    svg += svg_text(lx + 28, ly, "start", "tick", cut_text(l.name, 38));
   }
   return svg + "</svg>\n";
 }

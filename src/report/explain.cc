@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/gap.h"
@@ -9,6 +10,7 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/edit.h"
 #include "heddle/cluster/variants.h"
+#include "heddle/plan/resource_map.h"
 #include "precision_choice.h"
 
 namespace heddle {
@@ -113,19 +115,25 @@ std::string why_unused(const Problem& problem, DeviceId device, double value_us,
          " ops";
 }
 
-// What the device's idle time was spent waiting for.
-std::string what_limits(const Plan& plan, const Timeline& timeline, DeviceId device, double busy_share) {
+// What the device's idle time was spent waiting for; requests that follow each other fill it with each other's work.
+std::string what_limits(const Problem& problem, const Plan& plan, const Timeline& timeline, DeviceId device,
+                        double busy_share) {
   if (busy_share > 0.95) return "bottleneck: the device is saturated";
+  if (problem.objective == Objective::kThroughput)
+    return "idle for " + percent(1 - busy_share) + " of the period";
   double waits_transfer = 0, waits_other = 0;
   double last_finish = 0;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const auto& step = plan.steps[i];
     if (step.kind != StepKind::kRun || plan.segments[step.segment.index()].device != device) continue;
-    const double idle = timeline.start_us[i] - last_finish;
-    last_finish = timeline.finish_us[i];
+    const double idle_from = std::exchange(last_finish, timeline.finish_us[i]);
     const auto w = timeline.waited_for[i];
-    if (idle <= 0 || !w.valid()) continue;
-    (plan.steps[w.index()].kind == StepKind::kRun ? waits_other : waits_transfer) += idle;
+    if (idle_from >= timeline.start_us[i] || !w.valid()) continue;
+    // Until the transfer began, what it sends was computed.
+    const bool run = plan.steps[w.index()].kind == StepKind::kRun;
+    const double sent_from = run ? timeline.start_us[i] : std::max(idle_from, timeline.start_us[w.index()]);
+    waits_other += sent_from - idle_from;
+    waits_transfer += timeline.start_us[i] - sent_from;
   }
   const double end_idle = timeline.makespan_us - last_finish;
   if (end_idle >= std::max(waits_transfer, waits_other))
@@ -150,8 +158,8 @@ std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Pla
     e.busy_share = value_us > 0 ? timeline.device_busy_us[d] / value_us : 0;
     for (const auto& s : plan.segments) e.segments += s.device == id;
     e.param_bytes = param_bytes_on(problem, plan, id);
-    e.reason =
-        e.used ? what_limits(plan, timeline, id, e.busy_share) : why_unused(problem, id, value_us, used);
+    e.reason = e.used ? what_limits(problem, plan, timeline, id, e.busy_share)
+                      : why_unused(problem, id, value_us, used);
     list.push_back(std::move(e));
   }
   return list;
@@ -229,13 +237,50 @@ void explain_path(const Problem& problem, const Plan& plan, const Timeline& time
   }
 }
 
-std::optional<NextBottleneck> next_bottleneck(const Timeline& timeline) {
-  std::vector<ResourceUse> busiest = timeline.resources;
-  std::stable_sort(busiest.begin(), busiest.end(),
-                   [](const ResourceUse& a, const ResourceUse& b) { return a.busy_us > b.busy_us; });
-  if (busiest.size() < 2 || busiest[1].busy_us <= 0) return std::nullopt;
-  return NextBottleneck{
-      .bottleneck = busiest[0].name, .next = busiest[1].name, .limit_us = busiest[1].busy_us};
+// The problem in which the named resource takes next to no time; nothing for a bus or a copy engine, whose speed is that
+// of its links.
+std::optional<Problem> without_resource(const Problem& problem, const std::string& resource) {
+  const Cluster& cluster = *problem.cluster;
+  std::vector<DeviceId> devices;
+  for (size_t d = 0; d < cluster.num_devices(); ++d)
+    if (resource == "device " + cluster.device(DeviceId(d)).name) devices.emplace_back(d);
+  for (const auto& group : core_groups(cluster))
+    if (resource == group.name) devices = group.devices;
+  Problem changed = problem;
+  if (!devices.empty()) {
+    auto costs = std::make_shared<CostTable>(*problem.costs);
+    for (const auto d : devices) costs->scale(d, 1e-9);
+    changed.costs = std::move(costs);
+    return changed;
+  }
+  for (const auto& link : cluster.links()) {
+    const auto name = "link " + link.name;
+    if (resource != name && resource != name + " >" && resource != name + " <") continue;
+    auto faster = edit_cluster(cluster, {.scale = link.name, .factor = 1e6});
+    if (!faster.ok()) return std::nullopt;
+    changed.cluster = *faster;
+    return changed;
+  }
+  return std::nullopt;
+}
+
+const ResourceUse* busiest(const Timeline& timeline) {
+  const auto it = std::ranges::max_element(timeline.resources, {}, &ResourceUse::busy_us);
+  return it == timeline.resources.end() ? nullptr : &*it;
+}
+
+// A device's cores, a link's bus and both ends' engines are as busy with the same work, so the next bottleneck is what
+// a new evaluation finds.
+std::optional<NextBottleneck> next_bottleneck(const Problem& problem, const Plan& plan,
+                                              const Timeline& timeline) {
+  const ResourceUse* now = busiest(timeline);
+  if (now == nullptr || now->busy_us <= 0) return std::nullopt;
+  const auto changed = without_resource(problem, now->name);
+  if (!changed) return std::nullopt;
+  const auto then = evaluate(*changed, plan);
+  const ResourceUse* next = then.ok() ? busiest(*then) : nullptr;
+  if (next == nullptr || next->name == now->name || next->busy_us <= now->busy_us * 1e-6) return std::nullopt;
+  return NextBottleneck{.bottleneck = now->name, .next = next->name, .limit_us = next->busy_us};
 }
 
 void add_warnings(const Problem& problem, Explanation& e) {
@@ -272,7 +317,8 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   e.devices = explain_devices(problem, plan, timeline, e.value_us);
   e.variants = explain_variants(problem, plan);
   explain_path(problem, plan, timeline, e);
-  if (problem.objective == Objective::kThroughput) e.next_bottleneck = next_bottleneck(timeline);
+  if (problem.objective == Objective::kThroughput)
+    e.next_bottleneck = next_bottleneck(problem, plan, timeline);
   e.suggestions = suggest(problem, plan, e.value_us);
   if (auto robust = robustness(problem, plan); robust.ok()) e.robustness = std::move(*robust);
   e.precision_text = int8_text(problem) + precision_choice_text(problem);

@@ -95,19 +95,21 @@ Result<std::vector<Move>> moves_of(const Problem& problem, const Plan& plan, OpI
   return moves;
 }
 
-Result<std::optional<Move>> best_use(const Problem& problem, const Plan& plan, DeviceId device,
-                                     const Deadline& deadline) {
+Result<BestUse> best_use(const Problem& problem, const Plan& plan, DeviceId device,
+                         const Deadline& deadline) {
   HEDDLE_ASSIGN_OR_RETURN(const Assignment from, decisions(problem, plan));
   std::vector<std::vector<OpId>> candidates;
   for (const Segment& segment : plan.segments)
     if (segment.device != device && segment.ops.size() > 1) candidates.push_back(segment.ops);
   for (const OpId op : from.order)
     if (from.device[op.index()] != device) candidates.push_back({op});
-  std::optional<Move> best;
+  BestUse best;
+  best.candidates = candidates.size();
   for (auto& ops : candidates) {
-    if (best && deadline.should_stop()) break;
+    if (best.move && deadline.should_stop()) break;
+    ++best.tried;
     Move move = make_move(problem, from, std::move(ops), device);
-    if (move.value_us && (!best || *move.value_us < *best->value_us)) best = std::move(move);
+    if (move.value_us && (!best.move || *move.value_us < *best.move->value_us)) best.move = std::move(move);
   }
   return best;
 }

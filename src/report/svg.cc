@@ -5,6 +5,7 @@
 #include <map>
 
 #include "heddle/base/gap.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/chart.h"
 #include "heddle/report/text_table.h"
@@ -100,8 +101,7 @@ class Drawing {
   }
 
   void axis() {
-    const double step = round_step(view_.span_us, kTicks);
-    for (double t = 0; t <= view_.span_us * 1.0001; t += step) {
+    for (const double t : round_ticks(0, view_.span_us, kTicks)) {
       upright("grid", t, kTop - 8);
       out_ += "/>\n";
       text(x(t), kTop - 12, t == 0 ? "0" : format_us(t), "text-anchor=\"middle\" class=\"muted\"");
@@ -114,8 +114,7 @@ class Drawing {
         fmt::format("<rect class=\"row\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n",
                     kLeft, row.y - 3, kWidth - kLeft - kRightEdge, row.height() - kTrackGap + 6);
     constexpr size_t kFits = 27;
-    const auto name = track.size() > kFits ? track.substr(0, kFits - 3) + "..." : track;
-    text(16, row.y + kBarHeight - 6, name);
+    text(16, row.y + kBarHeight - 6, cut_text(track, kFits));
     if (row.measured)
       text(kLeft - 8, row.y + 2 * kBarHeight + kBarGap - 6, "measured",
            "text-anchor=\"end\" class=\"muted\" font-size=\"10\"");
@@ -133,8 +132,7 @@ class Drawing {
         bar.parts > 1 ? h - 1 : h);
     if (w > kLeastLabel && h >= kLeastLabelHeight) {
       const auto fits = static_cast<size_t>((w - 8) / kCharacter);
-      const auto label =
-          bar.name.size() > fits ? (fits > 3 ? bar.name.substr(0, fits - 2) + ".." : "") : bar.name;
+      const auto label = fits > 3 || characters(bar.name) <= fits ? cut_text(bar.name, fits, "..") : "";
       if (!label.empty()) {
         const bool whole = bar.parts == 1;
         text(x(start) + 4, y + h / 2 + (whole ? 4 : 3), label,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <sstream>
 
+#include "heddle/base/spelling.h"
 #include "heddle/base/terminal.h"
 #include "markup.h"
 
@@ -15,27 +16,16 @@ namespace {
 
 int process_width = 0;
 
-bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+int width_of(const std::string& text) { return static_cast<int>(characters(without_color(text))); }
 
-int characters(const std::string& text) {
-  const auto s = without_color(text);
-  return static_cast<int>(std::count_if(s.begin(), s.end(), starts_character));
-}
-
-// Cuts to at most `width` characters; a cut text ends in "..." and has lost its colour.
+// A cut text has lost its colour.
 std::string cut(const std::string& text, int width) {
-  if (characters(text) <= width) return text;
-  const auto s = without_color(text);
-  const int keep = std::max(0, width - 3);
-  size_t end = 0;
-  for (int seen = 0; end < s.size(); ++end) {
-    if (starts_character(s[end]) && seen++ == keep) break;
-  }
-  return s.substr(0, end) + std::string(static_cast<size_t>(std::min(3, width)), '.');
+  return width_of(text) <= width ? text
+                                 : cut_text(without_color(text), static_cast<size_t>(std::max(0, width)));
 }
 
 std::string pad(const std::string& s, int width, TextTable::Align align) {
-  const auto space = std::string(static_cast<size_t>(std::max(0, width - characters(s))), ' ');
+  const auto space = std::string(static_cast<size_t>(std::max(0, width - width_of(s))), ' ');
   return align == TextTable::Align::kRight ? space + s : s + space;
 }
 
@@ -47,7 +37,7 @@ std::string wrapped(const std::string& text, size_t width, size_t indent, size_t
   size_t at = first;
   bool begins = true;
   while (in >> word) {
-    const size_t size = without_color(word).size();
+    const size_t size = characters(without_color(word));
     if (!begins && at + 1 + size > width) {
       out += "\n" + std::string(indent, ' ');
       at = indent;
@@ -80,9 +70,9 @@ std::string TextTable::to_string(int width) const {
   std::vector<int> widths;
   int total = -kGap;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    int w = characters(columns_[c].title);
+    int w = width_of(columns_[c].title);
     for (const auto& row : rows_) {
-      if (!row.empty()) w = std::max(w, characters(row[c]));
+      if (!row.empty()) w = std::max(w, width_of(row[c]));
     }
     if (width > 0 && columns_[c].max_width > 0) w = std::min(w, columns_[c].max_width);
     widths.push_back(w);

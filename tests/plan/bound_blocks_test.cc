@@ -79,6 +79,22 @@ TEST(DestructiveBound, KeepsWhatIsKnownAndStaysBelowThePlan) {
   EXPECT_EQ(destructive_bound(throughput, {3, "told"}, kInfinity).us, 3);
 }
 
+// CPUs without a limit run the block's ops at once: 1 + 10 + 1.
+TEST(DestructiveBound, IsThePathWhereCpusRunOpsAtOnce) {
+  Problem p = make_problem(
+      make_graph({{"fork", {}, 1}, {"a", {"fork"}, 1}, {"b", {"fork"}, 1}, {"join", {"a", "b"}, 1}}),
+      make_cpu_cluster({{0}}), {{1}, {10}, {10}, {1}});
+  p.execution.transfers = Transfers::kWithinRuns;
+  p.execution.unlimited_cpus = true;
+  auto times = std::make_shared<TransferTimes>();
+  times->us.assign(p.graph->num_tensors(), 0);
+  p.transfers = times;
+  ASSERT_TRUE(validate(p).ok());
+  EXPECT_NEAR(lower_bound(p).us, 12, 1e-9);
+  EXPECT_NEAR(destructive_bound(p, {}, kInfinity).us, 12, 1e-9);
+  EXPECT_NEAR(relax(p).earliest_finish.back(), 12, 1e-9);
+}
+
 TEST(RelativeGap, IsNeverNegativeAndInfiniteWithoutABound) {
   EXPECT_DOUBLE_EQ(relative_gap(12, 10), 0.2);
   EXPECT_DOUBLE_EQ(relative_gap(10 * (1 - 1e-12), 10), 0);

@@ -177,6 +177,25 @@ TEST(CheckerOnWorkloads, WhatComesWithinARunIsThereWhenTheRunBegins) {
   EXPECT_FALSE(validate(p).ok());  // no bound is proven for that
 }
 
+// As the evaluator has it.
+TEST(Checker, CpusWithoutALimitShareCoresAtOnce) {
+  Problem p = make_problem(make_graph({{"a", {}, 1}, {"b", {}, 1}}), make_cpu_cluster({{0, 1}, {1}}),
+                           {{10, 10}, {10, 10}});
+  p.execution.transfers = Transfers::kWithinRuns;
+  p.execution.unlimited_cpus = true;
+  auto times = std::make_shared<TransferTimes>();
+  times->us.assign(p.graph->num_tensors(), 0);
+  p.transfers = times;
+  Assignment assignment;
+  assignment.device = {DeviceId(0), DeviceId(1)};
+  assignment.order = {OpId(0), OpId(1)};
+  const Plan plan = made(build_plan(p, assignment));
+  const Timeline timeline = made(evaluate(p, plan));
+  EXPECT_EQ(timeline.makespan_us, 10);
+  const CheckReport report = check(p, plan, timeline);
+  EXPECT_TRUE(report.ok()) << report.findings[0].message;
+}
+
 std::vector<Mutation> placement_mutations() {
   using V = Violation;
   const auto rules = [](Fixture& f, const auto& change) {

@@ -37,6 +37,14 @@ TEST(Robustness, NamesTheDeviceAndTheCoreWhoseLossCostsMost) {
   EXPECT_DOUBLE_EQ(r.core->value_us, 180);
 }
 
+TEST(Robustness, OfAPlanThatTakesNoTimeNamesADevice) {
+  const auto graph = make_graph({{"a", {}, 8}});
+  const auto problem = make_problem(graph, make_cpu_cluster({{0}}), {{0}});
+  const auto worst = worst_loss(problem, planned(problem, {DeviceId(0)}), .5).value();
+  ASSERT_TRUE(worst.device.valid());
+  EXPECT_EQ(worst.value_us, 0);
+}
+
 TEST(Robustness, ACoreIsTakenFromAllDevicesThatHaveIt) {
   const auto graph = make_graph({{"a", {}, 8}, {"b", {"a"}, 8, {}, true}});
   const auto problem = make_problem(graph, make_cpu_cluster({{0, 1}, {1}}), {{40, 99}, {99, 10}});

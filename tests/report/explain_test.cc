@@ -62,13 +62,23 @@ TEST(Explain, TextFitsAHundredColumns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
 
+// gpu0 waits for 15 us of c, and 5 us for its tensor. gpu1 waits no longer than it is idle in the end.
+TEST(Explain, TellsWaitingForDevicesFromWaitingForTransfers) {
+  const auto e = explain_it(planned_diamond());
+  EXPECT_EQ(e.devices[0].reason, "waits 15.0 us for other devices");
+  EXPECT_EQ(e.devices[1].reason, "done early; idle for the last 10.0 us");
+}
+
+// gpu0 has 45 us of work for each request, gpu1 40 us, each direction of the link 5 us.
 TEST(Explain, OfThroughputNamesTheNextBottleneckInRequests) {
   auto planned = planned_diamond();
   planned.problem.objective = Objective::kThroughput;
   const auto e = explain_it(planned);
   ASSERT_TRUE(e.next_bottleneck);
-  EXPECT_NE(e.next_bottleneck->bottleneck, e.next_bottleneck->next);
-  EXPECT_LE(e.next_bottleneck->limit_us, e.value_us);
+  EXPECT_EQ(e.next_bottleneck->bottleneck, "device gpu0");
+  EXPECT_EQ(e.next_bottleneck->next, "device gpu1");
+  EXPECT_DOUBLE_EQ(e.next_bottleneck->limit_us, 40);
+  EXPECT_EQ(e.devices[1].reason, "idle for 11.1 % of the period");
   EXPECT_THAT(explanation_text(e), HasSubstr(" req/s"));
   EXPECT_THAT(explanation_text(e), HasSubstr("; next: " + e.next_bottleneck->next));
 }

@@ -52,14 +52,19 @@ TEST(Moves, TheBestUseIsTheBestOfAllMoves) {
   for (size_t d = 0; d < problem.cluster->num_devices(); ++d) {
     const auto best = best_use(problem, result.plan, DeviceId(d));
     ASSERT_TRUE(best.ok()) << best.error().to_string();
-    ASSERT_TRUE(*best);
-    EXPECT_EQ((*best)->device, DeviceId(d));
+    ASSERT_TRUE(best->move);
+    EXPECT_EQ(best->move->device, DeviceId(d));
+    EXPECT_EQ(best->tried, best->candidates);
     for (size_t op = 0; op < problem.graph->num_ops(); op += 17) {
       const auto moves = moves_of(problem, result.plan, OpId(op));
       const Move& here = (*moves)[d];
       if (here.planned || !here.value_us) continue;
-      EXPECT_LE(*(*best)->value_us, *here.value_us * (1 + 1e-9));
+      EXPECT_LE(*best->move->value_us, *here.value_us * (1 + 1e-9));
     }
+    const auto late = best_use(problem, result.plan, DeviceId(d), Deadline::after_seconds(0));
+    ASSERT_TRUE(late.ok() && late->move);
+    EXPECT_LT(late->tried, late->candidates);
+    EXPECT_NE(best_use_text(problem, DeviceId(d), *late, 1).find("there was time to try"), std::string::npos);
   }
 }
 

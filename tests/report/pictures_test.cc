@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/plan/builder.h"
 #include "heddle/report/chart.h"
 #include "heddle/report/explain.h"
@@ -17,6 +18,11 @@ using testing::Not;
 
 TimelineView view_of(const Planned& p, const RunRecord* run = nullptr) {
   return make_timeline_view(p.problem, p.plan, p.timeline, p.bound, "by hand", run);
+}
+
+std::string without_line_ends(std::string text) {
+  std::erase(text, '\n');
+  return text;
 }
 
 Explanation explained(const Planned& p) { return explain(p.problem, p.plan, p.timeline, p.bound); }
@@ -35,6 +41,32 @@ TEST(Chart, IsAFileOfItsOwnForLightAndDarkPages) {
   EXPECT_THAT(file, HasSubstr("a &lt; b"));
   EXPECT_THAT(file, HasSubstr("one at 2: 100 %"));
   EXPECT_THAT(file, testing::EndsWith("</svg>\n"));
+}
+
+TEST(Chart, HasTicksForAnyRange) {
+  EXPECT_EQ(round_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(round_ticks(-1, 1, 4), (std::vector<double>{-1, -.5, 0, .5, 1}));
+  for (const double span : {1e-323, 1e-310, 1e-300, 1e300})
+    EXPECT_LE(round_ticks(0, span, 8).size(), 10U) << span;
+  EXPECT_LE(round_ticks(1e16, 1e16 + 2, 8).size(), 10U);
+}
+
+// A picture whose text is cut within a character is refused whole.
+TEST(Pictures, CutLongNamesBetweenCharacters) {
+  auto p = planned_diamond();
+  auto view = view_of(p);
+  for (int blanks = 0; blanks < 3; ++blanks) {
+    std::string name(static_cast<size_t>(blanks), 'a');
+    for (int i = 0; i < 40; ++i) name += "\xe6\xb5\x8b";
+    const std::string svg = chart_file({.title = "t", .lines = {{name, {{1, 1}}}}});
+    EXPECT_TRUE(is_printable(without_line_ends(svg)));
+    for (auto& bar : view.bars) {
+      if (bar.track == view.tracks[0]) bar.track = name;
+      bar.name = name;
+    }
+    view.tracks[0] = name;
+    EXPECT_TRUE(is_printable(without_line_ends(timeline_svg(view))));
+  }
 }
 
 TEST(TimelineView, MarksTheCriticalPath) {

@@ -138,6 +138,10 @@ TEST(Tensors, ComparisonHonoursBothTolerancesAndNan) {
   EXPECT_FALSE(compare_tensors(a.view(), floats({3}, {1.01F, 100, NAN}).view(), 1e-3, 0).equal);
   EXPECT_FALSE(compare_tensors(a.view(), floats({3}, {1, 100, 3}).view(), 1e-3, 1e-3).equal);
   EXPECT_FALSE(compare_tensors(a.view(), floats({1, 3}, {1, 100, NAN}).view(), 1, 1).equal);
+  const auto infinite = floats({2}, {INFINITY, -INFINITY});
+  EXPECT_TRUE(compare_tensors(infinite.view(), floats({2}, {INFINITY, -INFINITY}).view(), 1e-3, 1e-5).equal);
+  EXPECT_FALSE(compare_tensors(floats({2}, {1, -INFINITY}).view(), infinite.view(), 1e-3, 1e-5).equal);
+  EXPECT_FALSE(compare_tensors(floats({2}, {INFINITY, INFINITY}).view(), infinite.view(), 1e-3, 1e-5).equal);
   EXPECT_NEAR(compare_tensors(a.view(), floats({3}, {1, 101, NAN}).view(), 1e-3, 0).max_abs, 1, 1e-6);
 }
 

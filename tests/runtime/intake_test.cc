@@ -12,6 +12,7 @@
 namespace heddle {
 namespace {
 
+using test::AcceleratedBackend;
 using test::HashBackend;
 using test::random_plan;
 using test::random_problem;
@@ -102,6 +103,32 @@ TEST(Intake, AFaultEndsItsOwnRequestAlone) {
     // Segments of one request may break at the same time; none breaks another request.
     EXPECT_LE(failed, faults);
   }
+}
+
+// On accelerators a fault leaves out work of other requests, too. None of them may end with old outputs.
+TEST(Intake, AFaultOnAnAcceleratorGivesNobodyOldOutputs) {
+  const Problem problem = random_problem({.ops = 12, .devices = 3, .seed = 3});
+  const Plan plan = random_plan(problem, 3, .3);
+  AcceleratedBackend backend;
+  std::atomic<int> calls{0}, failed{0}, good{0};
+  backend.hash.hook = [&](const std::string&) -> Status {
+    if (calls.fetch_add(1) % 40 != 39) return {};
+    return Error(Code::kInternal, "it broke");
+  };
+  const auto executor = test::make_executor(problem, plan, {.in_flight = 4, .open = backend.opener()});
+  ASSERT_TRUE(executor->open().ok());
+  bring(*executor, 100, [&](int slot, uint64_t request) {
+    test::write_input(executor->inputs(slot), request);
+    if (!executor->run_slot(slot).ok()) {
+      ++failed;
+      return;
+    }
+    ++good;
+    EXPECT_EQ(test::read_outputs(executor->outputs(slot)),
+              test::expected_outputs(problem, plan, executor->lane(slot), request));
+  });
+  EXPECT_GT(failed, 0);
+  EXPECT_GT(good, 0);
 }
 
 // Two requests at once do not always fit; one alone does, also after others have failed.

@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "backends/openvino/openvino_session.h"
+#include "graph/model_files.h"
+#include "graph/onnx_writer.h"
 #include "heddle/base/own_cores.h"
 #include "heddle/base/random.h"
 #include "heddle/graph/model.h"
@@ -335,6 +337,48 @@ TEST(OpenVino, RecheckPredictsFromSegmentsTimedInTheSameRound) {
 
 TEST(OpenVino, OtherDevicesAreNamedAsDiscoveryTakesThem) {
   for (const auto& name : openvino::other_devices()) EXPECT_FALSE(name.starts_with("CPU")) << name;
+}
+
+// Few runs before a stop would be stored as a calm measurement.
+TEST(SegmentProbe, AStoppedMeasurementIsNone) {
+  auto loaded = load("light_shufflenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  const std::vector<OpId> ops{OpId(0)};
+  std::vector<std::unique_ptr<SegmentProbe>> probes;
+  probes.push_back(
+      SegmentProbe::make(loaded->model, ops, loaded->problem.cluster->device(DeviceId(0))).value());
+  constexpr int kNever = 2'000'000'000;
+  const auto alone =
+      probes[0]->sample({.min_s = 0, .max_s = 1e6, .min_runs = kNever}, Deadline::after_seconds(.05));
+  EXPECT_EQ(alone.error().code(), Code::kCancelled);
+  EXPECT_EQ(time_at_once(probes, 0, kNever, Deadline::after_seconds(.05)).error().code(), Code::kCancelled);
+  EXPECT_EQ(time_at_once(probes, 0, 5, {}).value().runs, 5);
+}
+
+// ONNX Runtime refuses the index 3 of a table with two rows, for which OpenVINO gives zeros.
+TEST(Engines, OneThatFailsAtItsFirstRequestIsARowWithTheReason) {
+  namespace ow = onnx_writer;
+  TestFolder folder;
+  const auto path =
+      folder.write("gather.onnx", ow::model({{ow::node("Gather", {"table", "at"}, {"y"}, "gather")},
+                                             {ow::value("at", {64}, ow::kInt64)},
+                                             {ow::value("y", {64, 1})},
+                                             {ow::float_tensor("table", {2, 1}, {1, 2})}}));
+  Loaded loaded{Model::load(path).value(), {}};
+  loaded.problem.graph = loaded.model->graph();
+  loaded.problem.cluster = core_sets();
+  auto costs = std::make_shared<CostTable>(loaded.problem.graph->num_ops(), 3);
+  for (size_t op = 0; op < loaded.problem.graph->num_ops(); ++op)
+    for (size_t d = 0; d < 3; ++d) costs->set(OpId(op), DeviceId(d), {1, Origin::kGiven});
+  loaded.problem.costs = costs;
+  const Plan plan = build_plan(loaded.problem, random_cuts(*loaded.problem.graph, 1, 1, 1)).value();
+  const Engine engines[] = {Engine::kOnnxRuntime, Engine::kOpenVinoF32};
+  const auto result =
+      compare_with_engines(loaded.problem, plan, loaded.model, engines, {.rounds = 3, .round_s = 0.001});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_NE(result->engines[0].absent, "");
+  EXPECT_EQ(result->engines[1].absent, "");
+  EXPECT_GT(result->engines[1].us, 0);
 }
 
 TEST(Engines, RunTheModelAloneAndAreTimedInTurnsWithThePlan) {

@@ -44,6 +44,11 @@ TEST(OutputError, NumbersThatAreNotFiniteCount) {
   EXPECT_EQ(error_of({1, nan}, {1, 2}).largest(), inf);
   EXPECT_EQ(error_of({1, inf}, {1, 2}).mean(), inf);
   EXPECT_EQ(error_of({1, 2}, {1, 2, 3}).largest(), inf);  // another shape
+  for (const float none : {nan, inf, -inf}) {
+    EXPECT_EQ(error_of({1, 2}, {none, none}).largest(), inf);
+    EXPECT_EQ(error_of({1, 2}, {none, none}).mean(), inf);
+    EXPECT_EQ(error_of({1, 2}, {none, none}).cosine(), 0);
+  }
   EXPECT_EQ(output_error({}, std::vector{numbers({1})}).cosine(), 0);
 }
 

@@ -99,6 +99,31 @@ TEST(StageExecution, OutputsEqualTheSequentialOnesOnThreads) {
   }
 }
 
+// Each member computes on a stream of its own.
+TEST(StageExecution, AFaultOfAnyMemberOnAnAcceleratorEndsTheRun) {
+  const Problem problem = staged({.ops = 12, .devices = 2, .edge_probability = 0.15, .seed = 4});
+  const Plan plan = *build_plan(problem, with_stages(problem, test::random_plan(problem, 4, 0)));
+  ASSERT_GT(stages_of(plan), 0);
+  for (const Segment& broken : plan.segments) {
+    test::AcceleratedBackend backend;
+    std::atomic<bool> fault{true};
+    backend.hash.hook = [&](const std::string& segment) -> Status {
+      if (fault && segment == broken.name) return Error(Code::kInternal, "injected");
+      return {};
+    };
+    auto executor = Executor::create(problem, plan, nullptr, {.in_flight = 1, .open = backend.opener()});
+    ASSERT_TRUE(executor.ok()) << executor.error().to_string();
+    test::write_input((*executor)->inputs(0), 1);
+    EXPECT_FALSE((*executor)->run().ok()) << broken.name;
+    fault = false;
+    for (uint64_t input = 2; input <= 3; ++input) {
+      test::write_input((*executor)->inputs(0), input);
+      ASSERT_TRUE((*executor)->run().ok()) << broken.name;
+      EXPECT_EQ(test::read_outputs((*executor)->outputs(0)), test::expected_outputs(problem, plan, 0, input));
+    }
+  }
+}
+
 TEST(StageExecution, MembersRunAtOnce) {
   // Two independent ops on one device in one stage: each waits until the other has started.
   Problem problem = staged({.ops = 2, .devices = 1, .edge_probability = 0, .seed = 3});

@@ -1,6 +1,7 @@
 // A server of small models on this machine, in the test's own process: its answers, its refusals, and that
 // nothing that is sent to it makes it fail.
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "heddle/serve/rest_api.h"
 #include "model_files.h"
 #include "onnx_writer.h"
+#include "open_inference.grpc.pb.h"
 #include "protocol/infer_json.h"
 #include "serve_support.h"
 
@@ -444,6 +446,34 @@ TEST_F(Service, TritonclientWorksUnchangedOverGrpc) {
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.error().to_string(), HasSubstr("127.0.0.1:" + std::to_string(taken.port)));
   (*grpc)->stop(1);
+}
+
+// A stranger's message could take far more memory than its bytes.
+TEST_F(Service, NoMessageIsReadBeforeItsCallIsPermitted) {
+  start({folder_.write("add.onnx", add_model())});
+  GrpcServerOptions options;
+  options.bearer_token = "a token";
+  auto grpc = GrpcServer::start(options, service_);
+  ASSERT_TRUE(grpc.ok()) << grpc.error().to_string();
+  const auto stub = inference::GRPCInferenceService::NewStub(grpc::CreateChannel(
+      "127.0.0.1:" + std::to_string((*grpc)->port()), grpc::InsecureChannelCredentials()));
+  const auto ready = [&stub](const std::string& name, bool permitted) {
+    grpc::ClientContext context;
+    if (permitted) context.AddMetadata("authorization", "Bearer a token");
+    inference::ModelReadyRequest request;
+    request.set_name(name);
+    inference::ModelReadyResponse response;
+    const auto status = stub->ModelReady(&context, request, &response);
+    EXPECT_EQ(response.ready(), status.ok() && name == "add");
+    return status.error_code();
+  };
+  const std::string large(100'000, 'm'), no_text = "\xff";
+  EXPECT_EQ(ready("add", true), grpc::StatusCode::OK);
+  EXPECT_EQ(ready("none", true), grpc::StatusCode::OK);
+  EXPECT_EQ(ready(large, true), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ready(no_text, true), grpc::StatusCode::INVALID_ARGUMENT);
+  for (const auto& name : {std::string("add"), large, no_text})
+    EXPECT_EQ(ready(name, false), grpc::StatusCode::UNAUTHENTICATED);
 }
 
 }  // namespace

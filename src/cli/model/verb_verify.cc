@@ -56,8 +56,10 @@ Result<int> explain_device(const FileOptions& o, const PlanFile& plan, const Inv
       best_use(problem, plan.plan, device, Deadline::after_seconds(kExplainSeconds, invocation.cancel)));
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(problem, plan.plan));
   const double now = objective_us(problem, timeline);
-  Json json = best ? move_json(problem, *best) : Json::object();
+  Json json = best.move ? move_json(problem, *best.move) : Json::object();
   json["planned_us"] = now;
+  json["tried"] = best.tried;
+  json["candidates"] = best.candidates;
   show_result(invocation, json, best_use_text(problem, device, best, now));
   return kExitDone;
 }

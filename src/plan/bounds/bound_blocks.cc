@@ -406,6 +406,8 @@ class BlockFinder {
 }  // namespace
 
 std::vector<Block> find_blocks(const BoundTables& tables, double steps, const Deadline& deadline) {
+  // A block's ops could all run at once.
+  if (tables.problem.execution.unlimited_cpus) return {};
   if (tables.problem.graph->num_ops() == 0) return {};
   return BlockFinder(tables, steps, deadline).run();
 }

@@ -21,8 +21,8 @@ inline constexpr double kFewBlockSteps = 3e7, kManyBlockSteps = 1e9;
 
 // The blocks (immediate dominator, join) among the ops reachable from the source with the longest path to the
 // end, in topological order of their joins. Blocks are computed smallest first until `steps` are used up;
-// inner blocks lengthen the paths of the blocks around them. For latencies. Stops at the deadline with the
-// blocks found so far.
+// inner blocks lengthen the paths of the blocks around them. For latencies; none if CPUs run ops at once. Stops at the
+// deadline with the blocks found so far.
 std::vector<Block> find_blocks(const BoundTables& tables, double steps, const Deadline& deadline);
 
 }  // namespace heddle

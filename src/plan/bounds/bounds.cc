@@ -182,9 +182,7 @@ Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const D
 Bound lower_bound(const Problem& problem, const Deadline& deadline) {
   const BoundTables tables(problem);
   std::vector<Block> blocks;
-  const bool is_exclusive = !problem.execution.unlimited_cpus;
-  if (problem.objective != Objective::kThroughput && is_exclusive)
-    blocks = find_blocks(tables, kFewBlockSteps, deadline);
+  if (problem.objective != Objective::kThroughput) blocks = find_blocks(tables, kFewBlockSteps, deadline);
   return bound_of(tables, blocks, deadline);
 }
 

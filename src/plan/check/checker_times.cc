@@ -322,10 +322,11 @@ void PlanChecker::check_load(size_t i) {
 
 void PlanChecker::check_overlaps() {
   for (auto& [key, list] : intervals_) {
-    const bool is_device = std::get<1>(key) == kDeviceResource;
-    const bool unlimited = is_device && problem_.execution.unlimited_cpus &&
-                           cluster_.device(DeviceId(std::get<2>(key))).kind == DeviceKind::kCpu;
-    if (unlimited) continue;
+    const int kind = std::get<1>(key);
+    const bool is_cpu =
+        kind == kCoreResource ||
+        (kind == kDeviceResource && cluster_.device(DeviceId(std::get<2>(key))).kind == DeviceKind::kCpu);
+    if (is_cpu && problem_.execution.unlimited_cpus) continue;
     std::sort(list.begin(), list.end(), [](const Interval& a, const Interval& b) {
       return std::tie(a.start, a.finish, a.step) < std::tie(b.start, b.finish, b.step);
     });

@@ -88,7 +88,7 @@ Result<WorstLoss> worst_loss(const Problem& problem, const Plan& plan, double sh
   for (const DeviceId device : devices_that_count(problem, plan)) {
     HEDDLE_ASSIGN_OR_RETURN(const double us,
                             value_with(problem, plan, costs_without(problem, device, share)));
-    if (us > worst.value_us) worst = {device, us};
+    if (!worst.device.valid() || us > worst.value_us) worst = {device, us};
   }
   return worst;
 }

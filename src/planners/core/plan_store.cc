@@ -111,6 +111,9 @@ Result<PlannerOutput> PlanStore::output(StopReason stop, const Deadline& deadlin
   const auto best = plans_.best();
   if (best == nullptr) {
     if (deadline.cancelled()) return cancelled_error("planning was cancelled before there was a plan");
+    if (deadline.expired() && offered_ == 0 && last_error_.empty())
+      return cancelled_error(
+          "the time limit ended before there was a plan to try; give more time (--time-limit)");
     return no_plan();
   }
   PlannerOutput out;

@@ -45,7 +45,7 @@ class PlanStore {
   int offered() const;
 
   // The best plan, once all workers have ended; kInfeasible with the reason when there is none, kCancelled
-  // when `deadline` was cancelled before.
+  // when `deadline` was cancelled before, or passed before any plan was tried.
   Result<PlannerOutput> output(StopReason stop, const Deadline& deadline) const;
 
  private:

@@ -139,11 +139,11 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
         std::max(.4, to - from), bar.transfer ? "4" : "8.5", escape_markup(hover));
   }
   const double bottom = top + static_cast<double>(devices.size()) * kRow;
-  const double step = round_step(span, 8);
-  for (double t = 0; t <= span + step * 1e-9; t += step) {
+  const auto ticks = round_ticks(0, span, 8);
+  for (const double t : ticks) {
     const double at = x(view.window_from + static_cast<TimeNs>(t));
     svg += fmt::format("<text class=\"lane\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", at,
-                       bottom + 14, t + step > span ? "end" : "middle",
+                       bottom + 14, t == ticks.back() ? "end" : "middle",
                        format_us(us_from_ns(view.window_from) + t / 1e3));
   }
   std::string note, cut;

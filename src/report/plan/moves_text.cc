@@ -34,13 +34,17 @@ std::string moves_text(const Problem& problem, OpId op, const std::vector<Move>&
                      table.to_string());
 }
 
-std::string best_use_text(const Problem& problem, DeviceId device, const std::optional<Move>& best,
-                          double planned_us) {
+std::string best_use_text(const Problem& problem, DeviceId device, const BestUse& best, double planned_us) {
   const std::string& name = problem.cluster->device(device).name;
-  if (!best) return "no segment or op can move to " + name + "\n";
-  return fmt::format("{}: of all segments and ops, moving {} ({}, {} there) costs least: {} instead of {}\n",
-                     name, problem.graph->op(best->ops.front()).name, counted(best->ops.size(), "op"),
-                     format_us(best->ops_us), value_text(problem, *best->value_us),
+  if (!best.move) return "no segment or op can move to " + name + "\n";
+  const Move& move = *best.move;
+  const std::string among = best.tried == best.candidates
+                                ? "of all segments and ops"
+                                : fmt::format("of the {} of {} segments and ops that there was time to try",
+                                              best.tried, best.candidates);
+  return fmt::format("{}: {}, moving {} ({}, {} there) costs least: {} instead of {}\n", name, among,
+                     problem.graph->op(move.ops.front()).name, counted(move.ops.size(), "op"),
+                     format_us(move.ops_us), value_text(problem, *move.value_us),
                      value_text(problem, planned_us));
 }
 

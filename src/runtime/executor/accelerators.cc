@@ -9,11 +9,16 @@ Result<Accelerators> Accelerators::find(const Cluster& cluster, const Seats& sea
   for (size_t seat = 0; seat < devices.size(); ++seat) {
     StreamRuntime* runtime = devices[seat] ? devices[seat]->stream_runtime() : nullptr;
     const DeviceId device = seats.seats[seat].device;
-    if (runtime == nullptr || result.memory_of_[device.index()] != 0) continue;
+    if (runtime == nullptr) continue;
+    if (const int32_t known = result.memory_of_[device.index()]; known != 0) {
+      result.list_[static_cast<size_t>(known) - 1].runtimes.push_back(runtime);
+      continue;
+    }
     Accelerator a;
     a.device = device;
     a.name = cluster.device(device).name;
     a.runtime = runtime;
+    a.runtimes = {runtime};
     for (auto* stream : {&a.to_device, &a.to_host, &a.peer, &a.clock}) {
       auto made = runtime->make_stream();
       if (!made.ok()) return std::move(made).error().with_context("device '" + a.name + "'");

@@ -17,7 +17,8 @@ namespace heddle {
 struct Accelerator {
   DeviceId device;
   std::string name;
-  StreamRuntime* runtime = nullptr;  // the opened device's
+  StreamRuntime* runtime = nullptr;      // the opened device's
+  std::vector<StreamRuntime*> runtimes;  // it and those of the other members of its stages
   std::unique_ptr<DeviceStream> to_device, to_host, peer;
   std::unique_ptr<DeviceStream> clock;  // always idle, so an event recorded on it is reached at once
 };

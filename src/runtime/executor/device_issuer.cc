@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/errors.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -157,6 +158,7 @@ void DeviceIssuer::transfer(const IssuerSetup& setup, size_t slot, const Step& s
 Status DeviceIssuer::begin_request(int slot, int64_t begin_ns) {
   SlotWork& s = slots_[static_cast<size_t>(slot)];
   s.begin_ns = begin_ns;
+  s.faults = faults();
   for (TaskWork& w : s.works) w.done = false;
   for (int32_t m = 1; m < accelerators_.memories(); ++m) {
     const auto i = static_cast<size_t>(m);
@@ -233,14 +235,37 @@ Status DeviceIssuer::issue(TaskWork& w) {
   return w.last->record(*w.end);
 }
 
+uint64_t DeviceIssuer::faults() const {
+  uint64_t sum = 0;
+  for (int32_t m = 1; m < accelerators_.memories(); ++m)
+    for (const StreamRuntime* runtime : accelerators_.of_memory(m).runtimes) sum += runtime->faults();
+  return sum;
+}
+
+Status DeviceIssuer::drain() {
+  Status first;
+  for (int32_t m = 1; m < accelerators_.memories(); ++m)
+    for (StreamRuntime* runtime : accelerators_.of_memory(m).runtimes)
+      if (Status s = runtime->drain(); first.ok())
+        first = with_context(std::move(s), accelerators_.of_memory(m).name);
+  return first;
+}
+
 Status DeviceIssuer::end_request(int slot, bool failed, std::span<int64_t> start_ns,
                                  std::span<int64_t> finish_ns) {
   SlotWork& s = slots_[static_cast<size_t>(slot)];
   if (failed) {
     // Enqueued work may still write to memory of the next request. The engine already has the first error.
-    for (int32_t m = 1; m < accelerators_.memories(); ++m)
-      static_cast<void>(accelerators_.of_memory(m).runtime->drain().ok());
+    static_cast<void>(drain().ok());
     return {};
+  }
+  // After a fault an accelerator does nothing for any request until it is drained.
+  if (s.faults != faults()) {
+    const Status why = drain();
+    return why.ok()
+               ? internal_error(
+                     "another request failed on an accelerator, which may have left out work of this one")
+               : why;
   }
   const auto at = [&](const DeviceEvent& event, int32_t memory) -> Result<int64_t> {
     const auto m = static_cast<size_t>(memory);

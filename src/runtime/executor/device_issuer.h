@@ -73,6 +73,7 @@ class DeviceIssuer {
   };
   struct SlotWork {
     int64_t begin_ns = 0;
+    uint64_t faults = 0;          // of all accelerators, when the request began
     std::vector<TaskWork> works;  // per task
     // Per memory: event at the request's start, on that device's clock, and its host time.
     std::vector<std::unique_ptr<DeviceEvent>> base;
@@ -82,6 +83,9 @@ class DeviceIssuer {
 
   explicit DeviceIssuer(const IssuerSetup& setup)
       : accelerators_(*setup.accelerators), loaded_(setup.loaded) {}
+  uint64_t faults() const;
+  // Waits for all work on the accelerators; the first error since the last time.
+  Status drain();
   Status prepare(const IssuerSetup& setup, size_t slot);
   Status prepare_work(const IssuerSetup& setup, size_t slot, const Task& task, TaskWork& work,
                       int64_t& staging);

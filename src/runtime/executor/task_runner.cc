@@ -191,6 +191,7 @@ void TaskRunner::dispatch(int32_t id, int64_t now) {
 
 bool TaskRunner::take_memory(RequestSlot& slot, int32_t task) {
   if (!tracks_memory_) return true;
+  bool fits = true;
   for (int32_t s : slot.program->takes[static_cast<size_t>(task)]) {
     const Residency& residency = slot.program->residencies[static_cast<size_t>(s)];
     const auto pool = static_cast<size_t>(residency.pool);
@@ -208,9 +209,9 @@ bool TaskRunner::take_memory(RequestSlot& slot, int32_t task) {
                           std::to_string(residency.bytes) + " more bytes on device '" +
                           setup_.cluster->device(step.to).name + "', where tensors would then take " +
                           std::to_string(used) + " of " + std::to_string(limit)));
-    return false;
+    fits = false;
   }
-  return true;
+  return fits;
 }
 
 void TaskRunner::release_residency(RequestSlot& slot, int32_t residency) {

@@ -128,7 +128,7 @@ TensorDifference compare_tensors(const TensorView& actual, const TensorView& exp
     if (std::isnan(abs)) abs = INFINITY;
     difference.max_abs = std::max(difference.max_abs, abs);
     difference.max_rel = std::max(difference.max_rel, abs / std::max({std::fabs(b), atol, 1e-300}));
-    if (!(abs <= atol + rtol * std::fabs(b))) difference.equal = false;
+    if (!std::isfinite(abs) || !(abs <= atol + rtol * std::fabs(b))) difference.equal = false;
   }
   return difference;
 }

@@ -13,6 +13,7 @@
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/runtime/core_wait.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/stream_runtime.h"
@@ -116,9 +117,10 @@ Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> 
     });
   }
   std::vector<double> times;
+  double waiting = 0;  // for cores, as a part of all the time
   {
     const AffinityGuard bound(probes[0]->cores());
-    const int64_t begin = now_ns();
+    const int64_t begin = now_ns(), waited = waited_for_cores();
     for (int k = 0; n > 0; ++k) {
       const bool enough = static_cast<int>(times.size()) >= least_runs &&
                           static_cast<double>(now_ns() - begin) * 1e-9 >= min_s;
@@ -131,13 +133,15 @@ Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> 
       while (done.load(std::memory_order_acquire) + 1 < static_cast<int>(n)) relax_cpu();
       if (k >= kAtOnceWarmups) times.push_back(static_cast<double>(now_ns() - start) / 1000);
     }
+    waiting = static_cast<double>(waited_for_cores() - waited) / static_cast<double>(now_ns() - begin);
   }
   quit.store(true, std::memory_order_release);
   for (std::thread& t : threads) t.join();
   for (Status& s : status) HEDDLE_RETURN_IF_ERROR(s);
-  if (times.empty()) return cancelled_error("stopped before segments were measured at once");
+  if (static_cast<int>(times.size()) < std::max(1, least_runs))
+    return cancelled_error("stopped before segments were measured at once");
   return Measurement{.median_us = median_us(times),
-                     .rel_spread = relative_spread(times),
+                     .rel_spread = std::max(relative_spread(times), waiting),
                      .runs = static_cast<int>(times.size())};
 }
 

@@ -70,10 +70,12 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
   while (true) {
     const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
     const auto runs = static_cast<int>(times.size());
-    if (deadline.should_stop() && runs < kProbeLeastRuns)
-      return cancelled_error("stopped before the segment was measured");
-    if (runs >= kProbeLeastRuns && (deadline.should_stop() || elapsed_s >= options.max_s)) break;
+    if (runs >= kProbeLeastRuns && elapsed_s >= options.max_s) break;
     if (runs >= options.min_runs && elapsed_s >= options.min_s && sure(times)) break;
+    // The few runs before a stop would pass for a calm measurement, which is never taken again.
+    if (deadline.should_stop() && runs < std::max(kProbeLeastRuns, options.min_runs))
+      return cancelled_error("stopped before the segment was measured");
+    if (deadline.should_stop()) break;
     prepare();
     const int64_t start = now_ns();
     HEDDLE_RETURN_IF_ERROR(run_once());

@@ -34,6 +34,16 @@ Result<double> timed(int count, bool at_once, const std::function<Status(int cou
   return median_us(times);
 }
 
+// What an engine cannot do may show at the first request only.
+Result<std::unique_ptr<WholeEngine>> open_and_run(Engine engine, const Model& model, bool throughput,
+                                                  std::span<const TensorValue> inputs,
+                                                  std::vector<TensorValue>& outputs) {
+  HEDDLE_ASSIGN_OR_RETURN(auto whole, open_whole(engine, model, throughput, inputs));
+  HEDDLE_RETURN_IF_ERROR(whole->infer());
+  HEDDLE_ASSIGN_OR_RETURN(outputs, whole->outputs());
+  return whole;
+}
+
 double p95_us(const std::vector<double>& times) { return times.empty() ? 0 : quantile_us(times, 0.95); }
 
 }  // namespace
@@ -60,11 +70,10 @@ Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan
   Comparison comparison;
   std::vector<std::unique_ptr<WholeEngine>> opened;
   for (const Engine engine : engines) {
-    auto whole = open_whole(engine, *model, throughput, inputs);
     EngineComparison row{.engine = engine};
+    std::vector<TensorValue> outputs;
+    auto whole = open_and_run(engine, *model, throughput, inputs, outputs);
     if (whole.ok()) {
-      HEDDLE_RETURN_IF_ERROR((*whole)->infer());
-      HEDDLE_ASSIGN_OR_RETURN(const auto outputs, (*whole)->outputs());
       // ONNX Runtime runs the file, whose outputs of open size have their true shapes.
       const bool as_imported = engine != Engine::kOnnxRuntime || model->sized_outputs().empty();
       row.error = as_imported ? output_error(*problem.graph, views_of(outputs), reference)

@@ -245,6 +245,9 @@ class DecisionCount {
 }  // namespace
 
 const char* decision_kind_name(DecisionKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+std::optional<DecisionKind> decision_kind_named(std::string_view name) {
+  return enum_named<DecisionKind>(kKindNames, name);
+}
 
 DecisionRule usual_decision(const Tensor& tensor, const TensorView& reference) {
   const Shape& shape = reference.shape;
@@ -264,7 +267,7 @@ Result<DecisionRule> parse_decision(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   const std::string_view value = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  const auto kind = enum_named<DecisionKind>(kKindNames, name);
+  const auto kind = decision_kind_named(name);
   const auto number = parse_number<double>(value);
   if (kind && *kind == DecisionKind::kCtc) {
     const auto blank = parse_number<size_t>(value);

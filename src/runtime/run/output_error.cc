@@ -30,6 +30,7 @@ void measure(const TensorView& actual, const TensorView& expected, TensorError& 
     if (std::isfinite(b)) low = std::min(low, b), high = std::max(high, b);
     dot += a * b, aa += a * a, bb += b * b;
   }
+  if (largest > 0 && high < low) return;  // nothing finite to hold them against
   error.largest = error.mean = 0;
   error.cosine = 1;
   if (largest == 0) return;

@@ -93,13 +93,6 @@ Result<double> number_from_json(const JsonCursor& at) {
   return value;
 }
 
-std::optional<DecisionKind> decision_kind_from_name(std::string_view name) {
-  for (int k = 0; k <= static_cast<int>(DecisionKind::kValues); ++k) {
-    if (name == decision_kind_name(static_cast<DecisionKind>(k))) return static_cast<DecisionKind>(k);
-  }
-  return std::nullopt;
-}
-
 Result<TensorError> tensor_error_from_json(const JsonCursor& at) {
   TensorError e;
   Fields f(at);
@@ -107,7 +100,7 @@ Result<TensorError> tensor_error_from_json(const JsonCursor& at) {
       .required("largest", e.largest, number_from_json)
       .required("mean", e.mean, number_from_json)
       .required("cosine", e.cosine, number_from_json)
-      .required("decision", e.kind, decision_kind_from_name, "a kind of decision, such as argmax")
+      .required("decision", e.kind, decision_kind_named, "a kind of decision, such as argmax")
       .required("decisions", e.decisions, 0, INT64_MAX)
       .required("agreeing", e.agreeing, 0, INT64_MAX)
       .required("top5", e.top5, 0, INT64_MAX)

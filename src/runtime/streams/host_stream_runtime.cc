@@ -31,10 +31,13 @@ struct HostDeviceState {
   std::mutex mutex;
   std::condition_variable idle;
   std::optional<Error> error;
+  uint64_t faults = 0;  // changes of `failed`
 
   void fail(Error e) {
     const std::lock_guard lock(mutex);
-    if (!error) error.emplace(std::move(e));
+    if (error) return;
+    error.emplace(std::move(e));
+    ++faults;
     failed.store(true, std::memory_order_release);
   }
   Status status() {
@@ -265,7 +268,12 @@ class HostRuntime final : public StreamRuntime {
     state_->idle.wait(lock, [&] { return state_->under_way.load(std::memory_order_acquire) == 0; });
     state_->failed.store(false, std::memory_order_release);
     const auto error = std::exchange(state_->error, std::nullopt);
+    state_->faults += error ? 1 : 0;
     return error ? Status(*error) : Status();
+  }
+  uint64_t faults() const override {
+    const std::lock_guard lock(state_->mutex);
+    return state_->faults;
   }
 
  private:

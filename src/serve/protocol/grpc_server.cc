@@ -16,6 +16,7 @@
 namespace heddle {
 namespace {
 
+using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 
@@ -56,71 +57,89 @@ void fill(const ServedModel& model, const ModelStatisticsRecord& from, inference
   fill(from.compute, *stats.mutable_compute_infer());
 }
 
-using CallsBase = inference::GRPCInferenceService::WithRawCallbackMethod_ModelInfer<
-    inference::GRPCInferenceService::CallbackService>;
+using Protocol = inference::GRPCInferenceService;
+// Every method takes its message as bytes, so that none is parsed before its call is permitted.
+using LiveCalls = Protocol::WithRawCallbackMethod_ServerLive<
+    Protocol::WithRawCallbackMethod_ServerReady<Protocol::Service>>;
+using ModelCalls = Protocol::WithRawCallbackMethod_ModelReady<Protocol::WithRawCallbackMethod_ModelMetadata<
+    Protocol::WithRawCallbackMethod_ModelInfer<Protocol::WithRawCallbackMethod_ModelConfig<
+        Protocol::WithRawCallbackMethod_ModelStatistics<LiveCalls>>>>>;
+using CallsBase = Protocol::WithRawCallbackMethod_ServerMetadata<
+    Protocol::WithRawCallbackMethod_RepositoryIndex<Protocol::WithRawCallbackMethod_RepositoryModelLoad<
+        Protocol::WithRawCallbackMethod_RepositoryModelUnload<ModelCalls>>>>;
+
+// Of a message that names a model. Parsed, fields that the protocol does not know take far more than their bytes.
+constexpr size_t kMaxQueryBytes = size_t{1} << 16;
 
 class Calls final : public CallsBase {
  public:
-  using CallsBase::ModelInfer;
+  using CallsBase::ModelConfig, CallsBase::ModelInfer, CallsBase::ModelMetadata, CallsBase::ModelReady,
+      CallsBase::ModelStatistics, CallsBase::RepositoryIndex, CallsBase::RepositoryModelLoad,
+      CallsBase::RepositoryModelUnload, CallsBase::ServerLive, CallsBase::ServerMetadata,
+      CallsBase::ServerReady;
   Calls(InferService& service, const GrpcServerOptions& options)
       : service_(service),
         wanted_(options.bearer_token.empty() ? "" : "Bearer " + options.bearer_token),
         rate_(options.rate),
         budget_(std::make_shared<MemoryBudget>(options.max_memory_bytes)) {}
 
-  Reactor* ServerLive(CallbackServerContext* context, const inference::ServerLiveRequest*,
-                      inference::ServerLiveResponse* response) override {
-    response->set_live(service_.live());
-    return grpc_finish(*context, grpc::Status::OK);
+  // Anyone may ask whether the server lives and is ready, without a message.
+  Reactor* ServerLive(CallbackServerContext* context, const ByteBuffer*, ByteBuffer* bytes) override {
+    inference::ServerLiveResponse response;
+    response.set_live(service_.live());
+    return grpc_finish(*context, write(response, bytes));
   }
 
-  Reactor* ServerReady(CallbackServerContext* context, const inference::ServerReadyRequest*,
-                       inference::ServerReadyResponse* response) override {
-    response->set_ready(service_.ready());
-    return grpc_finish(*context, grpc::Status::OK);
+  Reactor* ServerReady(CallbackServerContext* context, const ByteBuffer*, ByteBuffer* bytes) override {
+    inference::ServerReadyResponse response;
+    response.set_ready(service_.ready());
+    return grpc_finish(*context, write(response, bytes));
   }
 
-  Reactor* ModelReady(CallbackServerContext* context, const inference::ModelReadyRequest* request,
-                      inference::ModelReadyResponse* response) override {
-    if (!permitted(*context)) return refuse(context);
-    response->set_ready(service_.ready() && service_.model(request->name(), request->version()).ok());
-    return grpc_finish(*context, grpc::Status::OK);
+  Reactor* ModelReady(CallbackServerContext* context, const ByteBuffer* bytes, ByteBuffer* to) override {
+    return answer<inference::ModelReadyRequest, inference::ModelReadyResponse>(
+        *context, *bytes, to, [this](const auto& request, auto& response) {
+          response.set_ready(service_.ready() && service_.model(request.name(), request.version()).ok());
+          return grpc::Status::OK;
+        });
   }
 
-  Reactor* ServerMetadata(CallbackServerContext* context, const inference::ServerMetadataRequest*,
-                          inference::ServerMetadataResponse* response) override {
-    if (!permitted(*context)) return refuse(context);
-    response->set_name("heddle");
-    response->set_version(kVersion);
-    for (const char* extension :
-         {"statistics", "model_repository", "schedule_policy", "sequence", "sequence(string_id)"})
-      response->add_extensions(extension);
-    return grpc_finish(*context, grpc::Status::OK);
+  Reactor* ServerMetadata(CallbackServerContext* context, const ByteBuffer* bytes, ByteBuffer* to) override {
+    return answer<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
+        *context, *bytes, to, [](const auto&, auto& response) {
+          response.set_name("heddle");
+          response.set_version(kVersion);
+          for (const char* extension :
+               {"statistics", "model_repository", "schedule_policy", "sequence", "sequence(string_id)"})
+            response.add_extensions(extension);
+          return grpc::Status::OK;
+        });
   }
 
-  Reactor* ModelMetadata(CallbackServerContext* context, const inference::ModelMetadataRequest* request,
-                         inference::ModelMetadataResponse* response) override {
-    if (!permitted(*context)) return refuse(context);
-    const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
-    const ServedModel& m = **model;
-    response->set_name(m.name);
-    response->add_versions(m.version);
-    response->set_platform(m.platform);
-    fill(m, m.inputs, *response->mutable_inputs());
-    fill(m, m.outputs, *response->mutable_outputs());
-    return grpc_finish(*context, grpc::Status::OK);
+  Reactor* ModelMetadata(CallbackServerContext* context, const ByteBuffer* bytes, ByteBuffer* to) override {
+    return answer<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
+        *context, *bytes, to, [this](const auto& request, auto& response) {
+          const auto model = service_.model(request.name(), request.version());
+          if (!model.ok()) return grpc_status(model.error());
+          const ServedModel& m = **model;
+          response.set_name(m.name);
+          response.add_versions(m.version);
+          response.set_platform(m.platform);
+          fill(m, m.inputs, *response.mutable_inputs());
+          fill(m, m.outputs, *response.mutable_outputs());
+          return grpc::Status::OK;
+        });
   }
 
-  Reactor* ModelInfer(CallbackServerContext* context, const grpc::ByteBuffer* bytes,
-                      grpc::ByteBuffer* response) override {
-    if (!permitted(*context)) return refuse(context);
+  Reactor* ModelInfer(CallbackServerContext* context, const ByteBuffer* bytes,
+                      ByteBuffer* response) override {
+    if (!permitted(*context)) return grpc_finish(*context, no_permission());
     if (rate_ && !rate_->take())
       return grpc_finish(*context, {grpc::StatusCode::RESOURCE_EXHAUSTED,
                                     "more than the permitted requests per second; try again later"});
     const auto trace = service_.tracer() != nullptr ? traced(*service_.tracer(), *context) : nullptr;
     // The call's own buffer: what is parsed need not be there twice.
-    const auto read = read_infer_message(*const_cast<grpc::ByteBuffer*>(bytes), budget_);
+    const auto read = read_infer_message(*const_cast<ByteBuffer*>(bytes), budget_);
     if (!read.message) {
       if (trace) trace->record.error = read.status.error_message();
       return grpc_finish(*context, read.status);
@@ -150,53 +169,56 @@ class Calls final : public CallsBase {
     return reactor;
   }
 
-  Reactor* ModelConfig(CallbackServerContext* context, const inference::ModelConfigRequest* request,
-                       inference::ModelConfigResponse* response) override {
-    if (!permitted(*context)) return refuse(context);
-    const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
-    *response->mutable_config() = triton_config(**model, service_.planned_rate(request->name()));
-    return grpc_finish(*context, grpc::Status::OK);
+  Reactor* ModelConfig(CallbackServerContext* context, const ByteBuffer* bytes, ByteBuffer* to) override {
+    return answer<inference::ModelConfigRequest, inference::ModelConfigResponse>(
+        *context, *bytes, to, [this](const auto& request, auto& response) {
+          const auto model = service_.model(request.name(), request.version());
+          if (!model.ok()) return grpc_status(model.error());
+          *response.mutable_config() = triton_config(**model, service_.planned_rate(request.name()));
+          return grpc::Status::OK;
+        });
   }
 
-  Reactor* ModelStatistics(CallbackServerContext* context, const inference::ModelStatisticsRequest* request,
-                           inference::ModelStatisticsResponse* response) override {
-    if (!permitted(*context)) return refuse(context);
-    if (request->name().empty()) {
-      for (const auto& m : service_.models())
-        fill(*m, service_.statistics(m->name), *response->add_model_stats());
-      return grpc_finish(*context, grpc::Status::OK);
-    }
-    const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
-    fill(**model, service_.statistics(request->name()), *response->add_model_stats());
-    return grpc_finish(*context, grpc::Status::OK);
+  Reactor* ModelStatistics(CallbackServerContext* context, const ByteBuffer* bytes, ByteBuffer* to) override {
+    return answer<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
+        *context, *bytes, to, [this](const auto& request, auto& response) {
+          if (request.name().empty()) {
+            for (const auto& m : service_.models())
+              fill(*m, service_.statistics(m->name), *response.add_model_stats());
+            return grpc::Status::OK;
+          }
+          const auto model = service_.model(request.name(), request.version());
+          if (!model.ok()) return grpc_status(model.error());
+          fill(**model, service_.statistics(request.name()), *response.add_model_stats());
+          return grpc::Status::OK;
+        });
   }
 
-  Reactor* RepositoryIndex(CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
-                           inference::RepositoryIndexResponse* response) override {
-    if (!permitted(*context)) return refuse(context);
-    for (const auto& e : service_.index()) {
-      if (request->ready() && e.state != "READY") continue;
-      auto& model = *response->add_models();
-      model.set_name(e.name);
-      model.set_version(e.version);
-      model.set_state(e.state);
-      model.set_reason(e.reason);
-    }
-    return grpc_finish(*context, grpc::Status::OK);
+  Reactor* RepositoryIndex(CallbackServerContext* context, const ByteBuffer* bytes, ByteBuffer* to) override {
+    return answer<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
+        *context, *bytes, to, [this](const auto& request, auto& response) {
+          for (const auto& e : service_.index()) {
+            if (request.ready() && e.state != "READY") continue;
+            auto& model = *response.add_models();
+            model.set_name(e.name);
+            model.set_version(e.version);
+            model.set_state(e.state);
+            model.set_reason(e.reason);
+          }
+          return grpc::Status::OK;
+        });
   }
 
-  Reactor* RepositoryModelLoad(CallbackServerContext* context,
-                               const inference::RepositoryModelLoadRequest* request,
-                               inference::RepositoryModelLoadResponse*) override {
-    return change(context, service_.repository().load, request->model_name());
+  Reactor* RepositoryModelLoad(CallbackServerContext* context, const ByteBuffer* bytes,
+                               ByteBuffer* to) override {
+    return change<inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse>(
+        *context, *bytes, to, service_.repository().load);
   }
 
-  Reactor* RepositoryModelUnload(CallbackServerContext* context,
-                                 const inference::RepositoryModelUnloadRequest* request,
-                                 inference::RepositoryModelUnloadResponse*) override {
-    return change(context, service_.repository().unload, request->model_name());
+  Reactor* RepositoryModelUnload(CallbackServerContext* context, const ByteBuffer* bytes,
+                                 ByteBuffer* to) override {
+    return change<inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse>(
+        *context, *bytes, to, service_.repository().unload);
   }
 
  private:
@@ -215,21 +237,51 @@ class Calls final : public CallsBase {
     };
     return tracer.begin("grpc", only("traceparent"), only("tracestate"));
   }
-  static Reactor* refuse(CallbackServerContext* context) {
-    return grpc_finish(*context, {grpc::StatusCode::UNAUTHENTICATED,
-                                  "this server wants the metadata 'authorization: Bearer TOKEN'"});
+  static grpc::Status no_permission() {
+    return {grpc::StatusCode::UNAUTHENTICATED,
+            "this server wants the metadata 'authorization: Bearer TOKEN'"};
   }
 
-  Reactor* change(CallbackServerContext* context,
-                  const std::function<void(const std::string&, InferService::Repository::OnDone)>& how,
-                  const std::string& model) {
-    if (!permitted(*context)) return refuse(context);
+  template <class Message>
+  static grpc::Status write(const Message& message, ByteBuffer* to) {
+    bool own = false;
+    return grpc::SerializationTraits<Message>::Serialize(message, to, &own);
+  }
+  // The message of a permitted call.
+  template <class Request>
+  grpc::Status read(const CallbackServerContext& context, const ByteBuffer& bytes, Request& request) const {
+    if (!permitted(context)) return no_permission();
+    if (bytes.Length() > kMaxQueryBytes)
+      return {grpc::StatusCode::INVALID_ARGUMENT, "a message of " + std::to_string(bytes.Length()) +
+                                                      " bytes, where this call takes at most " +
+                                                      std::to_string(kMaxQueryBytes)};
+    ByteBuffer copy(bytes);  // of references to its bytes
+    if (!grpc::SerializationTraits<Request>::Deserialize(&copy, &request).ok())
+      return {grpc::StatusCode::INVALID_ARGUMENT, "this is no " + request.GetTypeName()};
+    return grpc::Status::OK;
+  }
+  template <class Request, class Response, class Fill>
+  Reactor* answer(CallbackServerContext& context, const ByteBuffer& bytes, ByteBuffer* to,
+                  const Fill& fill_in) const {
+    Request request;
+    Response response;
+    auto status = read(context, bytes, request);
+    if (status.ok()) status = fill_in(request, response);
+    if (status.ok()) status = write(response, to);
+    return grpc_finish(context, status);
+  }
+  template <class Request, class Response>
+  Reactor* change(
+      CallbackServerContext& context, const ByteBuffer& bytes, ByteBuffer* to,
+      const std::function<void(const std::string&, InferService::Repository::OnDone)>& how) const {
+    Request request;
+    if (const auto status = read(context, bytes, request); !status.ok()) return grpc_finish(context, status);
     if (!how)
-      return grpc_finish(*context, {grpc::StatusCode::UNIMPLEMENTED,
-                                    "the models of a fleet are loaded and unloaded by its plan"});
-    Reactor* const reactor = context->DefaultReactor();
-    how(model, [reactor](const Status& status) {
-      reactor->Finish(status.ok() ? grpc::Status::OK : grpc_status(status.error()));
+      return grpc_finish(context, {grpc::StatusCode::UNIMPLEMENTED,
+                                   "the models of a fleet are loaded and unloaded by its plan"});
+    Reactor* const reactor = context.DefaultReactor();
+    how(request.model_name(), [reactor, to](const Status& status) {
+      reactor->Finish(status.ok() ? write(Response(), to) : grpc_status(status.error()));
     });
     return reactor;
   }

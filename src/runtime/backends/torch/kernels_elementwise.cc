@@ -127,9 +127,12 @@ at::Tensor subtract(const at::Tensor& a, const at::Tensor& b) { return at::sub(a
 at::Tensor squared_difference(const at::Tensor& a, const at::Tensor& b) { return at::square(at::sub(a, b)); }
 
 // Integer division by 0, and of the least integer by -1, traps on a CPU. With divisor 1 instead, remainders
-// are 0: correct for -1, while ONNX leaves division by zero undefined.
+// are 0: correct for -1, while ONNX leaves division by zero undefined. Compared with unsigned values, -1 would be 255.
+bool has_negatives(const at::Tensor& b) { return at::isSignedType(b.scalar_type()); }
+
 at::Tensor safe_divisor(const at::Tensor& b) {
-  return at::where(at::logical_or(b == 0, b == -1), at::ones({}, b.options()), b);
+  const at::Tensor unsafe = has_negatives(b) ? at::logical_or(b == 0, b == -1) : b == 0;
+  return at::where(unsafe, at::ones({}, b.options()), b);
 }
 
 // Integers: rounded towards zero, as in ONNX and on OpenVINO's devices. (The importer leaves the attribute
@@ -140,7 +143,8 @@ Result<Kernel> make_divide(const OpSite& site) {
   if (site.floating()) return one([](Operands in) { return at::div(in[0], in[1]); });
   return one([](Operands in) {
     const at::Tensor quotient = at::div(in[0], safe_divisor(in[1]), "trunc");
-    const at::Tensor of_negatives = at::where(in[1] == -1, at::neg(in[0]), quotient);
+    const at::Tensor of_negatives =
+        has_negatives(in[1]) ? at::where(in[1] == -1, at::neg(in[0]), quotient) : quotient;
     return at::where(in[1] == 0, at::zeros({}, quotient.options()), of_negatives);
   });
 }

@@ -39,6 +39,11 @@ std::vector<std::string> split_list(std::string_view text);
 // Untrusted text for a message: quoted, control characters as \xNN, cut after `limit` bytes.
 std::string quote_text(std::string_view text, size_t limit = 60);
 
+// How many characters of UTF-8 there are.
+size_t characters(std::string_view text);
+// At most `width` characters of UTF-8; of a longer text its beginning and `mark`, or as much of `mark` as fits.
+std::string cut_text(std::string_view text, size_t width, std::string_view mark = "...");
+
 // True for UTF-8 without control characters: what names are that appear in files, scripts and terminals.
 bool is_printable(std::string_view text);
 

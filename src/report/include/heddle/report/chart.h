@@ -20,8 +20,8 @@ struct Chart {
   std::vector<std::pair<double, std::string>> levels;  // dashed lines at a y
 };
 
-// A round step (1, 2 or 5 times a power of ten) that gives some `ticks` ticks over the span.
-double round_step(double span, int ticks);
+// Multiples of 1, 2 or 5 times a power of ten within the range, about `count`.
+std::vector<double> round_ticks(double from, double to, int count);
 
 // 560 x 334 and the legend; values that are not finite are left out. Colour-blind readers can tell the colours
 // apart; lines also differ by their dashes. Each line has a legend entry and hover texts.

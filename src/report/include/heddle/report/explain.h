@@ -30,13 +30,13 @@ struct DeviceExplanation {
 };
 
 struct CriticalStep {
-  std::string what;  // "run conv1+relu on gpu0", "send x gpu0 -> gpu1", "wait for link pcie0"
+  std::string what;  // "run conv1+relu on gpu0", "send x gpu0 -> gpu1"
   double us = 0;
   double share = 0;  // of the makespan
 };
 
 struct Suggestion {
-  std::string change;   // "gpu0 twice as fast", "link nvlink0 twice as fast", "no transfers", "one more V100"
+  std::string change;   // "gpu0 twice as fast", "link nvlink0 twice as fast"
   double value_us = 0;  // predicted objective under that change
   double gain = 0;      // (old - new) / old
 };
@@ -57,7 +57,8 @@ struct VariantChoice {
 // The resource that limits throughput if the bottleneck is taken away.
 struct NextBottleneck {
   std::string bottleneck, next;
-  double limit_us = 0;  // per request: the plan's value if the bottleneck took no time
+  double limit_us =
+      0;  // per request: the plan's value if the bottleneck took no time, a link its latency alone
 };
 
 struct Explanation {
@@ -68,9 +69,9 @@ struct Explanation {
   double gap = 0;
   std::optional<SingleDevice> single;  // the best one
   std::vector<DeviceExplanation> devices;
-  std::vector<VariantChoice> variants;                           // in the order of segments
-  std::optional<NextBottleneck> next_bottleneck;                 // for throughput
-  std::vector<CriticalStep> critical_path;                       // consecutive steps of one device are merged
+  std::vector<VariantChoice> variants;            // in the order of segments
+  std::optional<NextBottleneck> next_bottleneck;  // for throughput, if a device or link limits it
+  std::vector<CriticalStep> critical_path;        // consecutive steps of one device are merged
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
   std::optional<Robustness> robustness;

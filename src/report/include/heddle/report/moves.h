@@ -32,17 +32,20 @@ struct Move {
 // O(devices (V + E) log V).
 Result<std::vector<Move>> moves_of(const Problem& problem, const Plan& plan, OpId op);
 
-// Of the plan's segments and ops, the one whose move to `device` gives the best objective; with the first valid
-// one if the deadline comes early, nullopt if no move is valid or all ops are there already. O(V (V + E) log V).
-Result<std::optional<Move>> best_use(const Problem& problem, const Plan& plan, DeviceId device,
-                                     const Deadline& deadline = {});
+struct BestUse {
+  std::optional<Move> move;  // none: no move is valid, or all ops are there already
+  size_t tried = 0,
+         candidates = 0;  // fewer are tried if the deadline comes early, at least until one is valid
+};
+// Of the plan's segments and ops, the one whose move to `device` gives the best objective. O(V (V + E) log V).
+Result<BestUse> best_use(const Problem& problem, const Plan& plan, DeviceId device,
+                         const Deadline& deadline = {});
 
 // With the names of device and ops.
 Json move_json(const Problem& problem, const Move& move);
 // A line for each of moves_of().
 std::string moves_text(const Problem& problem, OpId op, const std::vector<Move>& moves);
 // Of best_use(), beside the plan's own value.
-std::string best_use_text(const Problem& problem, DeviceId device, const std::optional<Move>& best,
-                          double planned_us);
+std::string best_use_text(const Problem& problem, DeviceId device, const BestUse& best, double planned_us);
 
 }  // namespace heddle

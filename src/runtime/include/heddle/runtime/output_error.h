@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ enum class DecisionKind : uint8_t {
   kCtc,  // the characters that CTC reads: classes of [..., steps, classes] without repetitions and blanks
 };
 const char* decision_kind_name(DecisionKind kind);  // "none", "argmax", "threshold", ...
+std::optional<DecisionKind> decision_kind_named(std::string_view name);
 
 struct DecisionRule {
   DecisionKind kind = DecisionKind::kNone;

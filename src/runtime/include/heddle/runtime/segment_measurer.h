@@ -52,17 +52,16 @@ class SegmentProbe {
 
   std::vector<int> cores_;
   std::unique_ptr<RuntimeDevice> device_;
-  BlockingSegment* blocking_ = nullptr;  // the segment, on accelerators; otherwise null
+  std::vector<TensorValue> inputs_, outputs_;  // must outlive the segment, which may still copy them
+  BlockingSegment* blocking_ = nullptr;        // the segment, on accelerators; otherwise null
   std::unique_ptr<CompiledSegment> segment_;
-  std::vector<TensorValue> inputs_, outputs_;
   int64_t evicted_bytes_ = 0;
   int warmups_ = 0;
   std::vector<unsigned char> scratch_;
 };
 
 // All probes at once, each on a thread of its own bound to its cores: a measurement is the time from the
-// common start to the last end. At least `least_runs` runs, more for up to `min_s` seconds. Cancelled before
-// the first: an error.
+// common start to the last end. At least `least_runs` runs, more for up to `min_s` seconds. Stopped before: an error.
 Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> probes, double min_s,
                                  int least_runs, const Deadline& deadline);
 

@@ -95,6 +95,9 @@ class StreamRuntime {
   virtual Status use_on_this_thread() const { return {}; }
   // Waits for all work on the device; returns and clears its error.
   virtual Status drain() = 0;
+  // Changes when work fails, and when drain() clears that: what was enqueued in between was left out, though nothing
+  // tells so after drain(). Constant on cuda, whose errors stay.
+  virtual uint64_t faults() const { return 0; }
 };
 
 constexpr int64_t kDeviceAlignment = 512;
