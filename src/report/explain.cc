@@ -237,8 +237,8 @@ void explain_path(const Problem& problem, const Plan& plan, const Timeline& time
   }
 }
 
-// The problem in which the named resource takes next to no time; nothing for a bus or a copy engine, whose speed is that
-// of its links.
+// The problem in which the named resource takes next to no time; nothing for a bus or a copy engine, whose speed is
+// that of its links.
 std::optional<Problem> without_resource(const Problem& problem, const std::string& resource) {
   const Cluster& cluster = *problem.cluster;
   std::vector<DeviceId> devices;

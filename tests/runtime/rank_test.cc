@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <thread>
 
+#include "heddle/base/progress.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/rank_group.h"
@@ -177,6 +179,46 @@ TEST(Ranks, CancelledRequestsEndEverywhere) {
     EXPECT_EQ(record.error().code(), Code::kCancelled);
     if (later.joinable()) later.join();
   });
+}
+
+struct ThirdRequest final : ProgressSink {
+  void report(const ProgressUpdate& update) override {
+    if (update.what == "running" && update.done == 3) reached.count_down();
+  }
+  std::latch reached{1};
+};
+
+// Nearly all of the time a request is under way.
+TEST(Ranks, WhatWasMeasuredBeforeACancellationCounts) {
+  test::RandomProblemOptions options;
+  options.devices = 2;
+  options.max_us = 2e4;
+  const Problem problem = test::random_problem(options);
+  const Plan plan = test::random_plan(problem, 1, 0);
+  const CancelToken cancel;
+  ThirdRequest third;
+  std::thread later([&] {
+    third.reached.wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    cancel.cancel();
+  });
+  on_ranks(2, [&](RankGroup& group) {
+    RankRunOptions run;
+    run.rank_of_device = {0, 1};
+    run.run.repeats = 100'000;
+    run.run.warmups = 0;
+    if (group.rank() == 0) {
+      run.run.deadline = Deadline::never(cancel);
+      run.run.progress = &third;
+    }
+    const auto record = run_plan_on_ranks(group, problem, plan, nullptr, run);
+    ASSERT_TRUE(record.ok()) << record.error().to_string();
+    if (group.rank() != 0) return;
+    EXPECT_GE(record->latencies_us.size(), 3U);
+    EXPECT_LT(record->latencies_us.size(), 100'000U);
+    EXPECT_GT(record->measured_us, 0);
+  });
+  later.join();
 }
 
 TEST(Ranks, ColdStartsAreRefused) {

@@ -31,12 +31,18 @@ class RankRunner {
     HEDDLE_RETURN_IF_ERROR(prepare());
     HEDDLE_RETURN_IF_ERROR(options_.run.in_flight > 1 ? measure_stream() : measure_latency());
     if (first()) summarise();
+    if (stopped_) return record_;
     HEDDLE_RETURN_IF_ERROR(bring_outputs());
     // The model of rank 0 decides for all: other ranks may have none.
     HEDDLE_ASSIGN_OR_RETURN(
         const std::string verifies,
         group_.broadcast(options_.run.verify && model_ && executor_->moves_data() ? "yes" : "no"));
-    if (verifies == "yes") HEDDLE_RETURN_IF_ERROR(verify());
+    if (verifies == "no") return record_;
+    RunRecord measured = record_;
+    const Status verified = verify();
+    // After Ctrl-C the outputs are not compared, but what was measured counts.
+    if (!verified.ok() && verified.error().code() == Code::kCancelled) return measured;
+    HEDDLE_RETURN_IF_ERROR(verified);
     return record_;
   }
 
@@ -152,11 +158,17 @@ class RankRunner {
       *to++ = {t.start_us, t.start_us + t.latency_us};
       for (const StepTiming& step : t.steps) *to++ = on_round(step, t.start_us);
     };
-    HEDDLE_RETURN_IF_ERROR(run_together(many));
+    const Status ran = run_together(many);
+    if (!ran.ok() && ran.error().code() == Code::kCancelled && measured_rounds_ > 0) {
+      stopped_ = true;
+      return false;
+    }
+    HEDDLE_RETURN_IF_ERROR(ran);
     std::string own(seen.size() * sizeof(StepTiming), '\0');
     std::memcpy(own.data(), seen.data(), own.size());
     HEDDLE_ASSIGN_OR_RETURN(const auto all, group_.gather(std::move(own)));
     if (first() && measured) HEDDLE_RETURN_IF_ERROR(note_round(all, seen));
+    measured_rounds_ += measured ? 1 : 0;
     return true;
   }
 
@@ -319,6 +331,8 @@ class RankRunner {
   std::vector<std::vector<double>> durations_;  // per step
   std::vector<double> periods_;                 // [round] time per request
   std::vector<int> lane_of_slot_;
+  int measured_rounds_ = 0;  // the same on all ranks
+  bool stopped_ = false;     // within a request, after others were measured; on all ranks
 };
 
 }  // namespace

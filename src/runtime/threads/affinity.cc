@@ -26,8 +26,12 @@ cpu_set_t mask_of(std::span<const int> cores) {
 Status check_cores(std::span<const int> cores, const std::string& device) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  // The process's mask; the calling thread may be bound to fewer cores.
-  if (sched_getaffinity(getpid(), sizeof mask, &mask) != 0) return {};
+  // The calling thread may be bound to fewer cores than the process may use, and so may its first thread.
+  cpu_set_t of_first, of_caller;
+  if (sched_getaffinity(getpid(), sizeof of_first, &of_first) != 0 ||
+      sched_getaffinity(0, sizeof of_caller, &of_caller) != 0)
+    return {};
+  CPU_OR(&mask, &of_first, &of_caller);
   for (int core : cores) {
     if (core >= 0 && core < CPU_SETSIZE && CPU_ISSET(core, &mask)) continue;
     return invalid_input(
