@@ -1,5 +1,7 @@
 #include "suites.h"
 
+#include <fmt/format.h>
+
 namespace heddle::bench {
 namespace {
 
@@ -61,7 +63,15 @@ BenchRun run_suite(const BenchSuite& suite, const BenchOptions& options, const C
   if (run.status.ok()) run.status = suite.run(options, control, run.rows);
   if (control.cancel.cancelled() && !run.status.ok() && run.status.error().code() == Code::kCancelled)
     run.status = {};
-  for (auto& row : run.rows) row.fails = row.fails || beyond_bound(row);
+  for (auto& row : run.rows) {
+    if (!beyond_bound(row)) continue;
+    row.fails = true;
+    if (run.status.ok())
+      run.status =
+          internal_error(fmt::format("{}: {} {} is {:.9g} {}, beyond the bound of {:.9g}; one of the two is "
+                                     "wrong; please report it with the command",
+                                     row.instance, row.planner, row.metric, row.value, row.unit, *row.bound));
+  }
   return run;
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kLeastGain = 1e-3;
 constexpr size_t kMostSuggestions = 8;
+constexpr double kBoundTolerance = 1e-5;  // of solvers
 
 void try_change(const Problem& changed, const Plan& plan, double value_us, const std::string& text,
                 std::vector<Suggestion>& out) {
@@ -284,6 +285,8 @@ std::optional<NextBottleneck> next_bottleneck(const Problem& problem, const Plan
 }
 
 void add_warnings(const Problem& problem, Explanation& e) {
+  if (e.bound.us > e.value_us * (1 + kBoundTolerance))
+    e.warnings.push_back("the plan is below its bound, so one of the two is wrong; see heddle verify");
   for (const auto& d : e.devices) {
     if (d.requested && !d.used && !d.runs_as_variant)
       e.warnings.push_back(d.device + " was requested but is not used: " + d.reason);

@@ -4,26 +4,28 @@
 
 #include "heddle/base/errors.h"
 #include "heddle/plan/builder.h"
+#include "heddle/plan/checker.h"
+#include "heddle/plan/evaluator.h"
 #include "heddle/planners/planner.h"
 
 namespace heddle {
 namespace {
 
 // Takes over the other row's decisions where they are better here than what was found.
-bool take_better(const Replanned& from, Replanned& row) {
+Result<bool> take_better(const Replanned& from, Replanned& row) {
   auto plan = carry_over(from.problem, from.result.plan, row.problem);
   if (!plan) return false;
-  const auto value = evaluate_objective(row.problem, *plan);
+  const auto timeline = evaluate(row.problem, *plan);
   const double before = row.result.value_us;
-  if (!value.ok() || *value >= before * (1 - 1e-12)) return false;
+  if (!timeline.ok() || objective_us(row.problem, *timeline) >= before * (1 - 1e-12)) return false;
+  // It may not fit into memory here.
+  if (!check(row.problem, *plan, *timeline).ok()) return false;
   PlannerOutput output;
   output.plan = std::move(*plan);
   output.bound = row.result.bound;
   output.detail = "the plan of \"" + from.what + "\"";
-  auto verified = verified_result(row.result.planner, row.problem, std::move(output), row.result.planning_s);
-  // It may not fit into memory here.
-  if (!verified.ok()) return false;
-  row.result = std::move(*verified);
+  HEDDLE_ASSIGN_OR_RETURN(
+      row.result, verified_result(row.result.planner, row.problem, std::move(output), row.result.planning_s));
   return true;
 }
 
@@ -37,13 +39,18 @@ Result<Problem> problem_after(const Session& session, const HardwareChange& chan
   return with_edits(other, change.edits, settings);
 }
 
-void exchange(std::vector<Replanned>& rows) {
+Status exchange(std::vector<Replanned>& rows) {
   for (bool any = true; any;) {
     any = false;
     for (Replanned& to : rows) {
-      for (const Replanned& from : rows) any = (&from != &to && take_better(from, to)) || any;
+      for (const Replanned& from : rows) {
+        if (&from == &to) continue;
+        HEDDLE_ASSIGN_OR_RETURN(const bool taken, take_better(from, to));
+        any = any || taken;
+      }
     }
   }
+  return {};
 }
 
 }  // namespace
@@ -82,7 +89,7 @@ Result<std::vector<Replanned>> replan(const Session& session, const std::vector<
     if (!result.ok()) return result.error();
     rows.push_back({change.what, problem, std::move(*result)});
   }
-  exchange(rows);
+  HEDDLE_RETURN_IF_ERROR(exchange(rows));
   return rows;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/planners/planner.h"
+#include "heddle/planners/shared_bound.h"
 #include "session_parts.h"
 
 namespace heddle {
@@ -29,6 +30,7 @@ class RobustPlanning {
       HEDDLE_RETURN_IF_ERROR(plan_for(best_.worst.device));
     HEDDLE_ASSIGN_OR_RETURN(best_.of_fastest, worst_loss(session_.problem, first, share_));
     if (session_.may_measure) best_.bound = bound_now();
+    HEDDLE_RETURN_IF_ERROR(hold_bound());
     return std::move(best_);
   }
 
@@ -40,9 +42,13 @@ class RobustPlanning {
     // Half of what is left, since the next device may be worse.
     options.deadline = options_.deadline.sooner(options_.deadline.seconds_left() / 2);
     auto found = run_planner(entry_, without(device), options);
+    if (!found.ok() && found.error().code() == Code::kInternal) return found.error();
     if (!found.ok()) return {};  // there was no time for a plan
     best_.result.planning_s += found->planning_s;
-    if (found->bound.us > best_.bound.us) best_.bound = found->bound;
+    if (found->bound.us > best_.bound.us) {
+      best_.bound = found->bound;
+      bound_device_ = device;
+    }
     HEDDLE_ASSIGN_OR_RETURN(found->plan, with_united_segments(session_.problem, found->plan));
     HEDDLE_ASSIGN_OR_RETURN(const bool holds, measured(found->plan));
     if (!holds) return {};
@@ -86,13 +92,29 @@ class RobustPlanning {
   }
 
   // Bounds that were proven while planning may be above plans whose segments were measured since.
-  Bound bound_now() const {
+  Bound bound_now() {
     Bound best;
     for (const DeviceId device : planned_for_) {
       const Bound bound = lower_bound(without(device));
-      if (bound.us > best.us) best = bound;
+      if (bound.us <= best.us) continue;
+      best = bound;
+      bound_device_ = device;
     }
     return best;
+  }
+
+  // The plan keeps the bound where that was proven.
+  Status hold_bound() const {
+    if (!bound_device_.valid()) return {};
+    const Problem slowed = without(bound_device_);
+    PlanResult result = best_.result;
+    HEDDLE_ASSIGN_OR_RETURN(result.timeline, evaluate(slowed, result.plan));
+    result.value_us = objective_us(slowed, result.timeline);
+    result.bound = {};
+    SharedBound shared(slowed);
+    HEDDLE_RETURN_IF_ERROR(shared.add(result));
+    result.bound = best_.bound;
+    return shared.add(result);
   }
 
   Session& session_;
@@ -102,6 +124,7 @@ class RobustPlanning {
   const double share_;
   RobustPlan best_;
   std::set<DeviceId> planned_for_;
+  DeviceId bound_device_;  // the device whose loss has the bound
 };
 
 }  // namespace

@@ -49,7 +49,8 @@ constexpr BenchSuite kBeyond{"beyond", "", 0, one_part, nullptr, beyond_bounds};
 
 TEST(BenchRows, AValueBeyondItsBoundFails) {
   const auto run = run_suite(kBeyond, {}, {});
-  ASSERT_TRUE(run.status.ok());
+  EXPECT_EQ(run.status.error().code(), Code::kInternal);
+  EXPECT_NE(run.status.error().message().find("beyond the bound of 1"), std::string::npos);
   std::vector<bool> fails;
   for (const auto& row : run.rows) fails.push_back(row.fails);
   EXPECT_EQ(fails, (std::vector<bool>{false, false, false, false, false, true, true, false}));

@@ -113,7 +113,7 @@ Result<std::vector<FleetPart>> split_fleet(const Fleet& fleet, const FleetPlan& 
     part.plan.bound = anew.bound;
     part.plan.proof = anew.proof;
     if (better) part.plan = std::move(anew);
-    HEDDLE_RETURN_IF_ERROR(check_fleet_plan(part.fleet, part.plan));
+    HEDDLE_RETURN_IF_ERROR(check_planned(part.fleet, part.plan));
   }
   return parts;
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "heddle/fleet/fleet_check.h"
+
 namespace heddle {
 namespace {
 
@@ -61,6 +63,7 @@ class Search {
       // Without a margin more pipelines are in time, so no plan with one has a greater rate.
       result.plan.bound = free_->bound;
       result.plan.proof = free_->proof;
+      HEDDLE_RETURN_IF_ERROR(check_planned(with_margins_of(fleet_, result.plan), result.plan));
     }
     result.plan.planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return result;
