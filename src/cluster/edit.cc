@@ -1,6 +1,7 @@
 #include "heddle/cluster/edit.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace heddle {
@@ -15,9 +16,8 @@ class Editor {
         edit_(edit),
         builder_(from.name()),
         node_(from.nodes().size()),
-        twin_(from.nodes().size()) {
-    for (int n = 2; from.find_device(edit.add + suffix_).valid(); ++n) suffix_ = "-more" + std::to_string(n);
-  }
+        twin_(from.nodes().size()),
+        suffix_(free_suffix()) {}
 
   Result<std::shared_ptr<const Cluster>> run() {
     for (size_t h = 0; h < from_.hosts().size(); ++h) {
@@ -39,6 +39,26 @@ class Editor {
   }
 
  private:
+  // Gives all copies names of their own. A link may have a copy already: of when the device at its other end was added.
+  std::string free_suffix() const {
+    std::string suffix = "-more";
+    const DeviceId added = from_.find_device(edit_.add);
+    if (!added.valid()) return suffix;
+    std::set<std::string> taken, copied;
+    for (const Device& device : from_.devices()) taken.insert(device.name);
+    for (const DeviceId same : from_.variants(added)) copied.insert(from_.device(same).name);
+    for (const Link& link : from_.links()) {
+      taken.insert(link.name);
+      for (const NodeId end : {link.a, link.b}) {
+        const DeviceId device = from_.node(end).device;
+        if (device.valid() && from_.physical(device) == from_.physical(added)) copied.insert(link.name);
+      }
+    }
+    const auto is_taken = [&](const std::string& name) { return taken.contains(name + suffix); };
+    for (int n = 2; std::ranges::any_of(copied, is_taken); ++n) suffix = "-more" + std::to_string(n);
+    return suffix;
+  }
+
   // Not device_node(), which for a CPU without links is its host's node.
   size_t own_node(DeviceId id) const {
     size_t n = 0;
@@ -104,9 +124,9 @@ class Editor {
 
   const Cluster& from_;
   const ClusterEdit& edit_;
-  std::string suffix_ = "-more";  // of the names of what is added
   ClusterBuilder builder_;
   std::vector<NodeId> node_, twin_;
+  std::string suffix_;  // of the names of what is added
 };
 
 }  // namespace

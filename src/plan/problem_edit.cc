@@ -46,21 +46,21 @@ class ProblemEditor {
     auto table = std::make_shared<CostTable>(old.num_ops(), source_.size());
     for (size_t d = 0; d < source_.size(); ++d) {
       const DeviceId to(d), from = source_[d];
+      const double faster = factor(from);
       for (size_t v = 0; v < old.num_ops(); ++v) {
         const OpId op(v);
         Cost cost = old.at(op, from);
-        cost.us /= factor(from);
+        cost.us /= faster;
         table->set(op, to, cost);
         if (old.has_utilizations()) table->set_utilization(op, to, old.utilization(op, from));
-        if (old.has_host_access())
-          table->set_host_access(op, to, old.host_access_us(op, from) / factor(from));
+        if (old.has_host_access()) table->set_host_access(op, to, old.host_access_us(op, from) / faster);
       }
       if (old.has_stage_models()) table->set_stage_model(to, old.stage_model(from));
       if (old.has_core_taken()) table->set_core_taken(to, old.core_taken(from));
       for (SegmentCost segment : old.segments()) {
         if (segment.device != from) continue;
         segment.device = to;
-        segment.cost.us /= factor(from);
+        segment.cost.us /= faster;
         table->set_segment(std::move(segment));
       }
     }

@@ -281,14 +281,6 @@ size_t most_units(const Session& session, bool whole_ops, const ProblemSettings&
   return session.may_measure ? kMeasuredUnits : kEstimatedUnits;
 }
 
-// The device of the same name, else of the same class; invalid if there is neither.
-DeviceId device_like(const Device& device, const Cluster& cluster) {
-  if (const DeviceId id = cluster.find_device(device.name); id.valid()) return id;
-  for (size_t d = 0; d < cluster.num_devices(); ++d)
-    if (cluster.device(DeviceId(d)).device_class == device.device_class) return DeviceId(d);
-  return {};
-}
-
 // Segments whose times are known in `from` have them on the other cluster, too, in proportion to their ops' times.
 void keep_segments(const Problem& from, const Cluster& cluster, CostTable& costs) {
   for (size_t d = 0; d < cluster.num_devices(); ++d) {
@@ -313,6 +305,13 @@ void keep_segments(const Problem& from, const Cluster& cluster, CostTable& costs
 }
 
 }  // namespace
+
+DeviceId device_like(const Device& device, const Cluster& cluster) {
+  if (const DeviceId id = cluster.find_device(device.name); id.valid()) return id;
+  for (size_t d = 0; d < cluster.num_devices(); ++d)
+    if (cluster.device(DeviceId(d)).device_class == device.device_class) return DeviceId(d);
+  return {};
+}
 
 Result<std::shared_ptr<const Graph>> make_units(const Session& session, size_t limit, bool whole_ops,
                                                 const ProblemSettings& settings) {
@@ -367,14 +366,21 @@ Result<Problem> with_cluster(const Session& session, const std::shared_ptr<const
 Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit>& edits,
                            const ProblemSettings& settings) {
   Problem problem = session.problem;
-  for (const ProblemEdit& edit : edits) {
-    if (session.loaded.given) {
-      HEDDLE_ASSIGN_OR_RETURN(problem, edit_problem(problem, edit));
-    } else {
-      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, edit_cluster(*problem.cluster, edit.cluster));
-      HEDDLE_ASSIGN_OR_RETURN(problem, with_cluster(session, cluster, settings));
-    }
+  if (settings.host_access) {
+    // Estimates of reading in place depend on links. Without them here, they are made of the changed ones below.
+    auto costs = std::make_shared<CostTable>(*problem.costs);
+    costs->clear_host_access();
+    put_host_access(session, problem, *costs);
+    problem.costs = std::move(costs);
   }
+  for (const ProblemEdit& edit : edits) {
+    HEDDLE_ASSIGN_OR_RETURN(problem, edit_problem(problem, edit));
+  }
+  if (session.loaded.given) return problem;
+  if (session.units != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(problem.graph, as_devices_hold_it(problem, session.units));
+  }
+  HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, settings));
   return problem;
 }
 

@@ -76,7 +76,9 @@ Status allow_cold_start(Problem& problem, const ProblemSettings& settings);
 
 // Lets devices run up to settings.stage_width segments at once, with times by settings.stage_times.
 Status allow_stages(Session& session, const ProblemSettings& settings, const Control& control);
-// The same stages on another cluster: devices of the same name keep their stage model and utilizations.
+// The device of the same name, else of the same class; invalid if there is neither.
+DeviceId device_like(const Device& device, const Cluster& cluster);
+// The same stages on another cluster: each device has the stage model and utilizations of device_like() it.
 void keep_stages(const Problem& from, Problem& to);
 
 }  // namespace heddle

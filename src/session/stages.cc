@@ -158,7 +158,7 @@ void keep_stages(const Problem& from, Problem& to) {
   if (from.execution.stage_width < 2) return;
   auto costs = std::make_shared<CostTable>(*to.costs);
   for (size_t d = 0; d < to.cluster->num_devices(); ++d) {
-    const DeviceId before = from.cluster->find_device(to.cluster->devices()[d].name);
+    const DeviceId before = device_like(to.cluster->devices()[d], *from.cluster);
     if (!before.valid()) continue;
     costs->set_stage_model(DeviceId(d), from.costs->stage_model(before));
     for (size_t v = 0; v < to.graph->num_ops() && from.costs->has_utilizations(); ++v)

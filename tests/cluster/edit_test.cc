@@ -27,5 +27,18 @@ TEST(EditCluster, ScalingAGpuLeavesTheRoutesOfALinklessCpu) {
   EXPECT_EQ(after.device(after.find_device("t4")).speed, 2);
 }
 
+// The link between the two is copied with each of them.
+TEST(EditCluster, DevicesThatALinkJoinsMayBothBeAdded) {
+  const auto before = load_cluster("preset:v100").value();
+  const auto one = edit_cluster(*before, {.add = "gpu1"});
+  ASSERT_TRUE(one.ok()) << one.error().to_string();
+  const auto two = edit_cluster(**one, {.add = "gpu2"});
+  ASSERT_TRUE(two.ok()) << two.error().to_string();
+  ASSERT_EQ((*two)->num_devices(), 6U);
+  const Route* route = (*two)->route(DeviceId(4), DeviceId(5));
+  ASSERT_NE(route, nullptr);
+  EXPECT_EQ(route->bytes_per_s, before->route(DeviceId(0), DeviceId(1))->bytes_per_s);
+}
+
 }  // namespace
 }  // namespace heddle

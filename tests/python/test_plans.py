@@ -110,6 +110,8 @@ def test_other_hardware(absent_plan: hd.Plan) -> None:
     more = absent_plan.whatif(add={"V100": 2}, time_limit=0.5, planner="heft")
     assert len(more.after.cluster.devices) == len(absent_plan.cluster.devices) + 2
     assert more.after.value_us <= more.before.value_us * (1 + 1e-9)
+    joined = absent_plan.whatif(add={"gpu1": 1, "gpu2": 1}, time_limit=0.5, planner="heft")
+    assert len(joined.after.cluster.devices) == len(absent_plan.cluster.devices) + 2
     less = absent_plan.whatif(remove={"V100": 3}, time_limit=0.5, planner="heft")
     assert len(less.after.cluster.devices) == 1
     assert less.after.verify()["verified"]

@@ -18,8 +18,8 @@ struct ClusterEdit {
 };
 
 // A device and its variants are one piece of hardware: an edit of one is an edit of all of them. Unknown names
-// change nothing. Ids stay the same unless a device is added or removed. A scaled device gets a
-// class of its own and loses its `target`, because its measurements no longer apply.
+// change nothing. Ids stay the same unless a device is added or removed. A scaled device gets a class of its own and
+// loses its `target`, because no time is known for them; edit_problem() divides the times of before by the factor.
 Result<std::shared_ptr<const Cluster>> edit_cluster(const Cluster& cluster, const ClusterEdit& edit);
 
 // Whether it is the name of the device or of another one on the same hardware: its physical device or a variant.

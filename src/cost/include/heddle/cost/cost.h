@@ -113,6 +113,7 @@ class CostTable {
     return host_access_.empty() ? kImpossible : host_access_[op.index() * num_devices_ + device.index()];
   }
   bool has_host_access() const { return !host_access_.empty(); }
+  void clear_host_access() { host_access_.clear(); }
 
   // Per op and device, a time t' <= us such that any segment takes at least the sum of its ops' t'. Lower
   // bounds must use these, because known segments may be faster than the sum of their parts. Each known

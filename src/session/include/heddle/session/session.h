@@ -119,8 +119,8 @@ Session session_of(Problem problem);
 Result<Problem> with_cluster(const Session& session, const std::shared_ptr<const Cluster>& cluster,
                              const ProblemSettings& settings);
 
-// The session's problem after changes of its hardware, one after the other: with_cluster(), or edit_problem()
-// if the file holds a whole problem. Nothing is measured.
+// The session's problem after changes of its hardware, one after the other, by edit_problem(): devices keep their own
+// times and whether the plan may use them. Nothing is measured.
 Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit>& edits,
                            const ProblemSettings& settings);
 
