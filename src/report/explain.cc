@@ -288,8 +288,7 @@ void add_warnings(const Problem& problem, Explanation& e) {
   if (e.bound.us > e.value_us * (1 + kBoundTolerance))
     e.warnings.push_back("the plan is below its bound, so one of the two is wrong; see heddle verify");
   for (const auto& d : e.devices) {
-    if (d.requested && !d.used && !d.runs_as_variant)
-      e.warnings.push_back(d.device + " was requested but is not used: " + d.reason);
+    if (d.is_left_out()) e.warnings.push_back(d.device + " was requested but is not used: " + d.reason);
   }
   size_t estimated = 0, entries = 0;
   for (const auto device : problem.usable_devices()) {

@@ -123,8 +123,8 @@ std::vector<std::pair<std::string, double>> class_factors(const Cluster& cluster
   for (const auto& d : cluster.devices()) {
     const bool known =
         std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.first == d.device_class; });
-    // The speed is left out, because given times are divided by it when they are used.
-    if (!known && d.peak_flops > 0) factors.emplace_back(d.device_class, fastest / d.peak_flops);
+    // A time that is given for a class includes the speed of its devices.
+    if (!known && d.peak_flops > 0) factors.emplace_back(d.device_class, fastest / (d.peak_flops * d.speed));
   }
   return factors;
 }

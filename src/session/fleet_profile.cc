@@ -23,6 +23,19 @@ struct ClassList {
 
 constexpr double kLocalNicBytesPerS = 1e9;  // if the cluster's file has no link between hosts
 
+// Of the fastest route between devices of two hosts; 0 if there is none.
+double rate_between_hosts(const Cluster& cluster) {
+  double fastest = 0;
+  for (size_t a = 0; a < cluster.num_devices(); ++a) {
+    for (size_t b = 0; b < cluster.num_devices(); ++b) {
+      const DeviceId from(a), to(b);
+      if (cluster.device(from).host == cluster.device(to).host) continue;
+      if (const Route* route = cluster.route(from, to)) fastest = std::max(fastest, route->bytes_per_s);
+    }
+  }
+  return fastest;
+}
+
 Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>& devices, int share_levels) {
   ClassList out;
   std::map<std::string, size_t> index;
@@ -55,9 +68,7 @@ Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>
   }
   if (out.classes.empty())
     return invalid_input("no device of the cluster is on this machine, so nothing can be measured");
-  double nic = 0;
-  for (const auto& link : cluster.links()) nic = std::max(nic, link.bytes_per_s);
-  if (nic > 0)
+  if (const double nic = rate_between_hosts(cluster); nic > 0)
     for (auto& c : out.classes) c.nic_bytes_per_s = nic;
   return out;
 }

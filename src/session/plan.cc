@@ -24,13 +24,12 @@ constexpr int kRounds = 4;
 // Verifies all candidates under the current costs. `proven` is a bound under these costs.
 Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
                            const std::optional<Bound>& proven) {
-  std::optional<PlanResult> best;
+  std::optional<Result<PlanResult>> best;
   for (auto& c : candidates) {
     auto verified = verified_again(problem, std::move(c), proven);
-    // United segments hold their tensors longer, so with little memory only the original plan may fit.
-    if (!verified.ok() && best) continue;
-    if (!verified.ok()) return verified;
-    if (!best || verified->value_us < best->value_us) best = std::move(*verified);
+    // Only some may fit into little memory: united segments, for example, hold their tensors longer.
+    if (!best || (verified.ok() && (!best->ok() || verified->value_us < (*best)->value_us)))
+      best = std::move(verified);
   }
   return std::move(*best);
 }
@@ -123,10 +122,8 @@ Result<PlanResult> plan_measured(Session& session, const PlannerEntry& entry, co
   double planning_s = 0;
   for (int round = 0; round < kRounds; ++round) {
     auto result = run_planner(entry, problem, options);
-    if (!result.ok()) {
-      if (candidates.empty()) return result;
-      break;
-    }
+    if (!result.ok() && round == 0) return result;
+    if (!result.ok()) break;
     planning_s += result->planning_s;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, with_united_segments(problem, result->plan));
     // New times may make a plan faster than a bound that was proven before.

@@ -244,6 +244,22 @@ TEST(Workflow, RequestedDeviceThatGetsNothingIsAnErrorWhenStrict) {
   EXPECT_EQ(run_heddle(arguments, folder.path()).status, 1);
 }
 
+// Who asks for hardware asks for one of its types, not for all of them at once.
+TEST(Workflow, HardwareThatRunsInAnotherTypeIsInUseWhenStrict) {
+  const TemporaryFolder folder;
+  folder.write("c.yaml", R"(name: one
+hosts: [{name: server}]
+devices:
+  - {name: cpu, kind: cpu, cores: "0", precisions: [f32, bf16], flops: 1e12, memory_bandwidth: 100GB/s}
+)");
+  const auto& at = folder.path();
+  const auto planned = run_heddle({"plan", "zoo:resnet-18", "--cluster", "c.yaml", "--devices", "cpu",
+                                   "--planner", "single", "--strict", "-o", "p.json"},
+                                  at);
+  ASSERT_EQ(planned.status, 0) << planned.err;
+  EXPECT_EQ(run_heddle({"explain", "p.json", "--strict"}, at).status, 0);
+}
+
 TEST(Workflow, RealModelRunsAndItsOutputsEqualTheUnsplitModels) {
   const auto model = wheel_file("onnx/backend/test/data/light/light_squeezenet.onnx");
   if (model.empty()) GTEST_SKIP() << "the wheel onnx is not in .venv";

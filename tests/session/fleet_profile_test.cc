@@ -129,6 +129,27 @@ TEST_F(FleetProfile, CancelledSaysThatItGoesOn) {
   EXPECT_THAT(fleet.error().to_string(), testing::HasSubstr("run the same command again"));
 }
 
+TEST_F(FleetProfile, TheNetworksRateIsThatBetweenHosts) {
+  const auto here = open_cluster("preset:local").value();
+  ClusterBuilder builder("hosts");
+  std::vector<NodeId> nodes;
+  for (const char* name : {"a", "b"}) {
+    const HostId host = builder.add_host({.name = name});
+    nodes.push_back(builder.host_node(host));
+    Device device = here->devices()[0];
+    device.name = std::string("cpu-") + name;
+    device.host = host;
+    const DeviceId id = builder.add_device(device);
+    builder.add_link({.a = nodes.back(), .b = builder.device_node(id), .bytes_per_s = 25e9});
+  }
+  builder.add_link({.a = nodes[0], .b = nodes[1], .bytes_per_s = 2e9});
+  settings_.cluster = builder.build().value();
+  const auto fleet = profile_fleet(settings_, {});
+  ASSERT_TRUE(fleet.ok()) << fleet.error().to_string();
+  ASSERT_EQ(fleet->classes.size(), 1U);
+  EXPECT_EQ(fleet->classes[0].nic_bytes_per_s, 2e9);
+}
+
 TEST_F(FleetProfile, NeedsDevicesThatAreHere) {
   settings_.cluster = open_cluster("preset:v100").value();
   const auto fleet = profile_fleet(settings_, {});

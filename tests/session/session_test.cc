@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/plan/checker.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/run.h"
@@ -219,6 +220,51 @@ TEST_F(SessionTest, OtherHardwareIsPlannedForFromTheFirstPlansDecisions) {
   const auto carried = carry_over((*rows)[0].problem, (*rows)[0].result.plan, (*rows)[1].problem);
   ASSERT_TRUE(carried.has_value());
   EXPECT_EQ(carried->segments.size(), (*rows)[0].result.plan.segments.size());
+}
+
+TEST(ClassFactors, AreOfTheRatesAtTheDevicesSpeeds) {
+  using testing::ElementsAre;
+  using testing::Pair;
+  const auto cluster = open_cluster("preset:v100-hetero").value();
+  EXPECT_THAT(class_factors(*cluster),
+              ElementsAre(Pair("V100-1500MHz", 1), Pair("V100-135MHz", testing::DoubleEq(1500.0 / 135))));
+}
+
+// Hardware of two types, on which plans follow from the types alone, beside a GPU; the units' errors are made up.
+Result<Session> session_of_two_types(const std::string& host_memory) {
+  ProblemSettings settings;
+  HEDDLE_ASSIGN_OR_RETURN(settings.cluster, parse_cluster_yaml(R"(name: types
+hosts: [{name: server, memory: )" + host_memory + R"(}]
+devices:
+  - {name: cpu, kind: cpu, cores: "0", precisions: [f32, bf16], flops: 1e12, memory_bandwidth: 100GB/s}
+  - {name: gpu, kind: gpu, memory: 16GiB, flops: 1e12, memory_bandwidth: 100GB/s}
+links: [{from: server, to: gpu, bandwidth: 10GB/s}]
+)",
+                                                               "types.yaml"));
+  HEDDLE_ASSIGN_OR_RETURN(Session session,
+                          open_session({.path = "zoo:resnet-18", .import = {}}, settings, {}));
+  auto choice = std::make_shared<PrecisionChoice>();
+  choice->units.push_back({.op = OpId(0), .type = Precision::kBf16});
+  session.problem.precision = std::move(choice);
+  return session;
+}
+
+TEST(PlansOfTypes, DoNotStandForAPlannerThatFails) {
+  auto session = session_of_two_types("64GiB");
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  const auto refused = make_plan(*session, "cold-search", {}, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kUnsupported);
+}
+
+TEST(PlansOfTypes, ThatDoNotFitLeaveThePlannersPlan) {
+  auto session = session_of_two_types("1MiB");
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  const auto result = make_plan(*session, "single", {}, {});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_TRUE(result->verified);
+  for (const Segment& segment : result->plan.segments)
+    EXPECT_EQ(session->cluster->device(segment.device).name, "gpu");
 }
 
 // A flow workload and the plan of it bring their whole problem; both are planned, and planned for other hardware.

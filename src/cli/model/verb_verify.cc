@@ -74,9 +74,8 @@ Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
   const auto explanation = explain(plan.problem, plan.plan, timeline, plan.bound);
   show_result(invocation, explanation_json(explanation), explanation_text(explanation));
-  const bool idle =
-      std::ranges::any_of(explanation.devices, [](const auto& d) { return d.requested && !d.used; });
-  return o.strict && idle ? kExitNo : kExitDone;
+  const bool left_out = std::ranges::any_of(explanation.devices, &DeviceExplanation::is_left_out);
+  return o.strict && left_out ? kExitNo : kExitDone;
 }
 
 Result<int> run_report(const FileOptions& o, const Invocation& invocation) {

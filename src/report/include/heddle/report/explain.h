@@ -27,6 +27,9 @@ struct DeviceExplanation {
   int segments = 0;
   int64_t param_bytes = 0;
   std::string reason;  // its bottleneck, or why it is unused (with figures)
+
+  // The user asked for hardware that nothing runs on.
+  bool is_left_out() const { return requested && !used && !runs_as_variant; }
 };
 
 struct CriticalStep {

@@ -73,7 +73,7 @@ struct RankCluster {
 // links between them.
 Result<RankCluster> measure_rank_cluster(RankGroup& group);
 
-// Each device class's time relative to the fastest class, by peak rates.
+// Each device class's time relative to the fastest class, by peak rates and speeds.
 std::vector<std::pair<std::string, double>> class_factors(const Cluster& cluster);
 
 }  // namespace heddle
