@@ -366,7 +366,7 @@ Result<Problem> with_cluster(const Session& session, const std::shared_ptr<const
 Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit>& edits,
                            const ProblemSettings& settings) {
   Problem problem = session.problem;
-  if (settings.host_access) {
+  if (settings.host_access && !session.loaded.given) {
     // Estimates of reading in place depend on links. Without them here, they are made of the changed ones below.
     auto costs = std::make_shared<CostTable>(*problem.costs);
     costs->clear_host_access();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "heddle/base/errors.h"
 #include "heddle/plan/stage_list.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/segment_measurer.h"

@@ -177,6 +177,9 @@ TEST_F(RanksCli, SeveralRequestsAreInFlight) {
     EXPECT_EQ((*json)["repeats"], 9);
     EXPECT_EQ((*json)["in_flight"], 3);
   }
+  const auto unknown = run_ranks(2, {"run", "p.json", "--decisions", "nothing=argmax"}, folder_.path());
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("the output 'nothing'"));
 }
 
 TEST_F(RanksCli, OutputsThatDifferAreExitStatusOne) {

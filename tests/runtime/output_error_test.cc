@@ -52,6 +52,17 @@ TEST(OutputError, NumbersThatAreNotFiniteCount) {
   EXPECT_EQ(output_error({}, std::vector{numbers({1})}).cosine(), 0);
 }
 
+// Two elements in a byte. The bytes are compared, and none behind them.
+TEST(OutputError, OfPackedElementsReadsTheirBytesAlone) {
+  TensorValue some = make_tensor(DType::kU4, {3}).value(), other = make_tensor(DType::kU4, {3}).value();
+  ASSERT_EQ(some.bytes, 2);
+  EXPECT_EQ(numbers_in(some.view()), 2);
+  for (int i = 0; i < 2; ++i) some.data[i] = other.data[i] = std::byte{0x21};
+  EXPECT_EQ(output_error(std::vector{some}, std::vector{other}).largest(), 0);
+  other.data[1] = std::byte{0x20};
+  EXPECT_GT(output_error(std::vector{some}, std::vector{other}).largest(), 0);
+}
+
 TEST(OutputError, IsTheWorstOfAllOutputs) {
   const TensorValue actual[] = {numbers({0, 1}), numbers({0, 1.5F})},
                     expected[] = {numbers({0, 1}), numbers({0, 1})};

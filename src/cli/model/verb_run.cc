@@ -255,11 +255,17 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
     return invalid_input(std::string(flag) + ": not over several ranks; start Heddle without mpirun");
   RankRunOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.run, run_options(o, invocation));
+  CalibrationOptions samples;  // of which several ranks take none
+  HEDDLE_RETURN_IF_ERROR(o.problem.calibration.settings(samples, options.run.decisions));
   options.real_transfers = o.real_transfers;
   HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
   RankGroup group(*transport);
   Result<RankPlan> own = RankPlan();
   if (group.rank() == 0) own = prepare(o, invocation);
+  if (own.ok() && own->model) {
+    const Status known = check_decisions(*own->model->graph(), options.run.decisions);
+    if (!known.ok()) own = known.error();
+  }
   HEDDLE_ASSIGN_OR_RETURN(const auto shared,
                           share_plan(group, std::move(own), o.model.spec.path, o.rank_devices));
   options.rank_of_device = shared.rank_of_device;

@@ -110,6 +110,11 @@ double element_as_double(const TensorView& tensor, int64_t index) {
   }
 }
 
+int64_t numbers_in(const TensorView& tensor) {
+  const int bits = dtype_bits(tensor.dtype);
+  return bits >= 8 ? tensor.bytes / (bits / 8) : tensor.bytes;
+}
+
 TensorDifference compare_tensors(const TensorView& actual, const TensorView& expected, double rtol,
                                  double atol) {
   TensorDifference difference;
@@ -117,9 +122,7 @@ TensorDifference compare_tensors(const TensorView& actual, const TensorView& exp
     return {.equal = false, .max_abs = INFINITY, .max_rel = INFINITY};
   }
   if (std::memcmp(actual.data, expected.data, static_cast<size_t>(expected.bytes)) == 0) return difference;
-  int64_t count = expected.bytes;
-  const int bits = dtype_bits(expected.dtype);
-  if (bits >= 8) count = expected.bytes / (bits / 8);
+  const int64_t count = numbers_in(expected);
   for (int64_t i = 0; i < count; ++i) {
     const double a = element_as_double(actual, i);
     const double b = element_as_double(expected, i);

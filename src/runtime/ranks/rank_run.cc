@@ -296,10 +296,10 @@ class RankRunner {
   Status measure_precision(Precision type, const Samples& samples) {
     PrecisionError& error = record_.precision.emplace();
     error.type = type;
-    HEDDLE_ASSIGN_OR_RETURN(error.unsplit, unsplit_error(*model_, type, samples, {}));
+    HEDDLE_ASSIGN_OR_RETURN(error.unsplit, unsplit_error(*model_, type, samples, options_.run.decisions));
     for (int slot = 0; slot < slots_used(); ++slot)
-      add_samples(error.plan,
-                  output_error(*problem_.graph, executor_->outputs(slot), samples.expected.front()));
+      add_samples(error.plan, output_error(*problem_.graph, executor_->outputs(slot),
+                                           samples.expected.front(), options_.run.decisions));
     error.plan.samples = 1;  // it ran in every slot
     return {};
   }

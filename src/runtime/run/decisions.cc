@@ -107,8 +107,7 @@ class DecisionCount {
   }
 
   void values() {
-    for (int64_t i = 0; i < elements(expected_.shape); ++i)
-      count(element_as_double(actual_, i) == reference(i));
+    for (int64_t i = 0; i < numbers_in(expected_); ++i) count(element_as_double(actual_, i) == reference(i));
   }
 
   void boxes() {

@@ -18,8 +18,7 @@ void measure(const TensorView& actual, const TensorView& expected, TensorError& 
   error.largest = error.mean = kInfinity;
   error.cosine = 0;
   if (actual.dtype != expected.dtype || actual.shape != expected.shape) return;
-  int64_t count = 1;
-  for (const int64_t size : expected.shape) count *= size;
+  const int64_t count = numbers_in(expected);
   double low = kInfinity, high = -kInfinity, largest = 0, sum = 0, dot = 0, aa = 0, bb = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double a = element_as_double(actual, i), b = element_as_double(expected, i);

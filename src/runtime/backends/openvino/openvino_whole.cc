@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 #include "heddle/graph/model.h"
@@ -56,6 +57,42 @@ Result<std::vector<TensorValue>> outputs_of(ov::InferRequest& request) {
   return values;
 }
 
+// Requests that follow each other, some at once.
+struct Burst {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int issued = 0, left = 0;
+  bool failed = false;
+
+  // One has ended. Whether another is to begin in its place.
+  bool goes_on(int count, bool with_error) {
+    const std::lock_guard lock(mutex);
+    failed |= with_error;
+    --left;
+    const bool again = issued < count && !failed;
+    issued += again ? 1 : 0;
+    if (left == 0 || failed) changed.notify_one();
+    return again;
+  }
+  void fail() {
+    const std::lock_guard lock(mutex);
+    failed = true;
+    changed.notify_one();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return left == 0 || failed; });
+  }
+};
+
+void start(ov::InferRequest& request, Burst& burst) {
+  try {
+    request.start_async();
+  } catch (...) {
+    burst.fail();  // nothing may leave a callback
+  }
+}
+
 class OpenVinoWhole final : public WholeEngine {
  public:
   Status build(Engine engine, const Model& model, bool throughput, std::span<const TensorValue> inputs) {
@@ -83,38 +120,32 @@ class OpenVinoWhole final : public WholeEngine {
   }
 
   Status infer_many(int count) override {
-    std::mutex mutex;
-    std::condition_variable changed;
-    int issued = 0, left = count;
-    bool failed = false;
+    // Shared with the callbacks, of which one may come after a failure.
+    const auto burst = std::make_shared<Burst>();
+    burst->left = count;
     try {
       for (auto& request : requests_) {
-        request.set_callback([&, &own = request](const std::exception_ptr& error) {
-          bool again = false;
-          {
-            const std::lock_guard lock(mutex);
-            failed |= error != nullptr;
-            --left;
-            again = issued < count && !failed;
-            issued += again ? 1 : 0;
-            if (left == 0 || failed) changed.notify_one();
-          }
-          if (again) own.start_async();
+        request.set_callback([burst, count, &own = request](const std::exception_ptr& error) {
+          if (burst->goes_on(count, error != nullptr)) start(own, *burst);
         });
       }
-      const int first = std::min(count, requests());
-      issued = first;
-      for (int i = 0; i < first; ++i) requests_[static_cast<size_t>(i)].start_async();
-      std::unique_lock lock(mutex);
-      changed.wait(lock, [&] { return left == 0 || failed; });
-      lock.unlock();
-      for (auto& request : requests_) request.wait();
-      for (auto& request : requests_) request.set_callback([](const std::exception_ptr&) {});
+      burst->issued = std::min(count, requests());
+      for (int i = 0, first = burst->issued; i < first; ++i) start(requests_[static_cast<size_t>(i)], *burst);
     } catch (...) {
-      return current_error("running the whole model");
+      burst->fail();
     }
-    if (failed) return unsupported("OpenVINO failed at running the whole model");
-    return {};
+    burst->wait();
+    Status ended = burst->failed ? unsupported("OpenVINO failed at running the whole model") : Status();
+    // Each has come to rest before the next burst, also if another failed.
+    for (auto& request : requests_) {
+      try {
+        request.wait();
+        request.set_callback([](const std::exception_ptr&) {});
+      } catch (...) {
+        ended = current_error("running the whole model");
+      }
+    }
+    return ended;
   }
 
   Result<std::vector<TensorValue>> outputs() override { return outputs_of(requests_.front()); }

@@ -39,8 +39,10 @@ Shape shape_values(const TensorView& tensor);
 // another one holds (Model::sized_outputs()). Fails (internal) if `shape` does not fit. O(bytes).
 Result<TensorValue> front_corner(const TensorView& tensor, const Shape& shape);
 
-// The element as a number, for numeric dtypes of 8 bits or more.
+// The element as a number; of dtypes below 8 bits, which are packed, the byte.
 double element_as_double(const TensorView& tensor, int64_t index);
+// How many of these there are.
+int64_t numbers_in(const TensorView& tensor);
 
 struct TensorDifference {
   bool equal = true;  // same dtype and shape, and all |a - b| <= atol + rtol * |b| (NaN equals NaN)
