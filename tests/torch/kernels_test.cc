@@ -110,6 +110,25 @@ TEST(TorchUnsigned64, NumbersBeyondTheSignedOnes) {
   EXPECT_EQ(list(3)[0], kTop + 343);  // (2^63 + 7)^3 is 7^3 + 3 * 7^2 * 2^63 and multiples of 2^64
 }
 
+// 255 is not -1.
+TEST(TorchIntegers, OfAByteAreDividedByTheLargest) {
+  const auto u8 = ov::element::u8;
+  const auto a = input(u8, {4}), b = input(u8, {4});
+  const ov::OutputVector ops{std::make_shared<ov::op::v1::Divide>(a, b),
+                             std::make_shared<ov::op::v1::FloorMod>(a, b),
+                             std::make_shared<ov::op::v1::Mod>(a, b)};
+  const auto made = run_on_torch(
+      std::make_shared<ov::Model>(ops, ov::ParameterVector{a, b}),
+      {tensor<uint8_t>(u8, {4}, {200, 255, 7, 255}), tensor<uint8_t>(u8, {4}, {255, 255, 255, 2})});
+  ASSERT_EQ(made.size(), 3U);
+  const auto numbers_of = [](const ov::Tensor& t) {
+    return std::vector<int>(t.data<uint8_t>(), t.data<uint8_t>() + 4);
+  };
+  EXPECT_THAT(numbers_of(made[0]), ElementsAre(0, 1, 0, 127));
+  EXPECT_THAT(numbers_of(made[1]), ElementsAre(200, 0, 7, 1));
+  EXPECT_THAT(numbers_of(made[2]), ElementsAre(200, 0, 7, 1));
+}
+
 TEST(TorchUnsigned64, ToAndFromFloatingPoint) {
   constexpr uint64_t kTop = uint64_t{1} << 63;
   const auto x = input(u64, {3});
