@@ -40,7 +40,7 @@ const std::vector<Part>& parts() {
        "",
        "../reference.csv",
        1},
-      {"diviml", {"gpt3"}, "", "", "", 12, .5},
+      {"diviml", {"gpt3"}, "", "", "", 12, 2},
       {"ppipe", {"plans", "simulation", "attainment", "speed", "HC1-L/G1"}, "ppipe", "", "", 10},
       {"ppipe", {"goodput", "HC1-L/G1"}, "ppipe", "", "", 16},
       {"ppipe", {"ablation", "HC1-L/G1"}, "ppipe", "", "", 50},

@@ -84,7 +84,7 @@ int PlanStore::offered() const {
   return offered_;
 }
 
-Error PlanStore::no_plan() const {
+Error PlanStore::no_plan(bool late) const {
   if (!any_too_large_ && !last_error_.empty() && !limited_) {
     return infeasible("no feasible plan was found: " + last_error_ +
                       "; allow more devices or give the cluster links between them");
@@ -100,9 +100,11 @@ Error PlanStore::no_plan() const {
       break;
     }
   }
-  return infeasible("no plan was found that fits the devices' memory: the model's parameters take " +
+  return infeasible(std::string("no plan was found that fits the devices' memory") +
+                    (late ? " before the time limit ended" : "") + ": the model's parameters take " +
                     format_bytes(problem_.graph->total_param_bytes()) + " in total, tensors come on top; " +
-                    limits + "; use more devices, devices with more memory or a smaller batch" +
+                    limits + "; use " + (late ? "more time (--time-limit), " : "") +
+                    "more devices, devices with more memory or a smaller batch" +
                     (last_error_.empty() ? "" : " (" + last_error_ + ")"));
 }
 
@@ -111,10 +113,7 @@ Result<PlannerOutput> PlanStore::output(StopReason stop, const Deadline& deadlin
   const auto best = plans_.best();
   if (best == nullptr) {
     if (deadline.cancelled()) return cancelled_error("planning was cancelled before there was a plan");
-    if (deadline.expired() && offered_ == 0 && last_error_.empty())
-      return cancelled_error(
-          "the time limit ended before there was a plan to try; give more time (--time-limit)");
-    return no_plan();
+    return no_plan(deadline.expired() && offered_ == 0);
   }
   PlannerOutput out;
   out.plan = *best;

@@ -44,12 +44,12 @@ class PlanStore {
   bool last_fits() const;
   int offered() const;
 
-  // The best plan, once all workers have ended; kInfeasible with the reason when there is none, kCancelled
-  // when `deadline` was cancelled before, or passed before any plan was tried.
+  // The best plan, once all workers have ended; kInfeasible with the reason when there is none, which names the deadline
+  // if that passed before any plan was tried; kCancelled when `deadline` was cancelled before.
   Result<PlannerOutput> output(StopReason stop, const Deadline& deadline) const;
 
  private:
-  Error no_plan() const;
+  Error no_plan(bool late) const;
 
   const Problem& problem_;
   const bool limited_;
