@@ -44,8 +44,8 @@ class PlanStore {
   bool last_fits() const;
   int offered() const;
 
-  // The best plan, once all workers have ended; kInfeasible with the reason when there is none, which names the deadline
-  // if that passed before any plan was tried; kCancelled when `deadline` was cancelled before.
+  // The best plan, once all workers have ended. kInfeasible with the reason when there is none, which names the
+  // deadline if that passed before any plan was tried; kCancelled when `deadline` was cancelled before.
   Result<PlannerOutput> output(StopReason stop, const Deadline& deadline) const;
 
  private:
