@@ -1,7 +1,9 @@
 #include "heddle/report/explain.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,23 @@ std::set<LinkId> used_links(const Problem& problem, const Plan& plan) {
   return links;
 }
 
+Problem with_devices_scaled(const Problem& problem, std::span<const DeviceId> devices, double times) {
+  Problem changed = problem;
+  auto costs = std::make_shared<CostTable>(*problem.costs);
+  for (const auto device : devices) costs->scale(device, times);
+  changed.costs = std::move(costs);
+  return changed;
+}
+
+// Nothing where the changed cluster is invalid.
+std::optional<Problem> with_link_scaled(const Problem& problem, const std::string& link, double factor) {
+  auto cluster = edit_cluster(*problem.cluster, {.scale = link, .factor = factor});
+  if (!cluster.ok()) return std::nullopt;
+  Problem changed = problem;
+  changed.cluster = *cluster;
+  return changed;
+}
+
 // Helpful changes of the hardware: times the same plan under one change at a time. Best first; changes that gain less
 // than 0.1 % are left out.
 std::vector<Suggestion> suggest(const Problem& problem, const Plan& plan, double value_us) {
@@ -53,19 +72,13 @@ std::vector<Suggestion> suggest(const Problem& problem, const Plan& plan, double
   std::set<DeviceId> used;
   for (const auto& s : plan.segments) used.insert(problem.cluster->physical(s.device));
   for (const auto device : used) {
-    Problem changed = problem;
-    auto costs = std::make_shared<CostTable>(*problem.costs);
-    for (const auto variant : problem.cluster->variants(device)) costs->scale(variant, 0.5);
-    changed.costs = std::move(costs);
+    const auto changed = with_devices_scaled(problem, problem.cluster->variants(device), 0.5);
     try_change(changed, plan, value_us, problem.cluster->device(device).name + " twice as fast", list);
   }
   for (const auto link : used_links(problem, plan)) {
     const auto& name = problem.cluster->link(link).name;
-    auto cluster = edit_cluster(*problem.cluster, {.scale = name, .factor = 2});
-    if (!cluster.ok()) continue;
-    Problem changed = problem;
-    changed.cluster = *cluster;
-    try_change(changed, plan, value_us, "link " + name + " twice as fast", list);
+    const auto changed = with_link_scaled(problem, name, 2);
+    if (changed) try_change(*changed, plan, value_us, "link " + name + " twice as fast", list);
   }
   Problem uncontended = problem;
   uncontended.execution.link_contention = uncontended.execution.engine_contention = false;
@@ -247,20 +260,11 @@ std::optional<Problem> without_resource(const Problem& problem, const std::strin
     if (resource == "device " + cluster.device(DeviceId(d)).name) devices.emplace_back(d);
   for (const auto& group : core_groups(cluster))
     if (resource == group.name) devices = group.devices;
-  Problem changed = problem;
-  if (!devices.empty()) {
-    auto costs = std::make_shared<CostTable>(*problem.costs);
-    for (const auto d : devices) costs->scale(d, 1e-9);
-    changed.costs = std::move(costs);
-    return changed;
-  }
+  if (!devices.empty()) return with_devices_scaled(problem, devices, 1e-9);
   for (const auto& link : cluster.links()) {
     const auto name = "link " + link.name;
-    if (resource != name && resource != name + " >" && resource != name + " <") continue;
-    auto faster = edit_cluster(cluster, {.scale = link.name, .factor = 1e6});
-    if (!faster.ok()) return std::nullopt;
-    changed.cluster = *faster;
-    return changed;
+    if (resource == name || resource == name + " >" || resource == name + " <")
+      return with_link_scaled(problem, link.name, 1e6);
   }
   return std::nullopt;
 }

@@ -157,10 +157,7 @@ TEST(Ranks, WhatDoesNotCompileOnOneRankEndsAll) {
 }
 
 TEST(Ranks, CancelledRequestsEndEverywhere) {
-  test::RandomProblemOptions options;
-  options.devices = 2;
-  options.max_us = 1e7;
-  const Problem problem = test::random_problem(options);
+  const Problem problem = test::random_problem({.devices = 2, .max_us = 1e7});
   const Plan plan = test::random_plan(problem, 1, 0);
   const CancelToken cancel;
   on_ranks(2, [&](RankGroup& group) {
@@ -190,10 +187,7 @@ struct ThirdRequest final : ProgressSink {
 
 // Nearly all of the time a request is under way.
 TEST(Ranks, WhatWasMeasuredBeforeACancellationCounts) {
-  test::RandomProblemOptions options;
-  options.devices = 2;
-  options.max_us = 2e4;
-  const Problem problem = test::random_problem(options);
+  const Problem problem = test::random_problem({.devices = 2, .max_us = 2e4});
   const Plan plan = test::random_plan(problem, 1, 0);
   const CancelToken cancel;
   ThirdRequest third;

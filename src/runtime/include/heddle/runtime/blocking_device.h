@@ -17,9 +17,8 @@ class BlockingSegment final : public CompiledSegment {
   static Result<std::unique_ptr<BlockingSegment>> make(RuntimeDevice& device,
                                                        std::unique_ptr<CompiledSegment> segment, int slots,
                                                        bool host_access = false);
-  ~BlockingSegment() override {
-    static_cast<void>(stream_.synchronize().ok());
-  }  // copies read and write until then
+  // Copies read and write memory until then.
+  ~BlockingSegment() override { static_cast<void>(stream_.synchronize().ok()); }
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override;
   // Copies the inputs to the device, computes, and copies the outputs back.
   Status run(int slot) override;
