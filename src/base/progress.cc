@@ -75,7 +75,7 @@ void TerminalProgress::report(const ProgressUpdate& update) {
   if (s.drawn && seconds_since(s.last_draw) < (s.terminal ? kTerminalPeriod : kLogPeriod)) return;
   s.drawn = true;
   s.last_draw = now;
-  std::string line = progress_line(update, elapsed);
+  std::string line = without_controls(progress_line(update, elapsed));
   if (!s.terminal) {
     if (log_is_stamped())
       log_line(LogLevel::kInfo, line);

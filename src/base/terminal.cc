@@ -3,8 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 
 namespace heddle {
 namespace {
@@ -12,13 +14,30 @@ namespace {
 constexpr std::string_view kEscape = "\x1b[";
 constexpr char kEscapeEnd = 'm';
 constexpr const char* kInks[] = {"1", "2", "1;31", "32", "33"};
+constexpr const char* kNoInk = "0";
 
 bool output_has_color = false;
 bool error_has_color = false;
 
 std::string between_escapes(Ink ink, std::string text) {
   return std::string(kEscape) + kInks[static_cast<size_t>(ink)] + kEscapeEnd + std::move(text) +
-         std::string(kEscape) + "0" + kEscapeEnd;
+         std::string(kEscape) + kNoInk + kEscapeEnd;
+}
+
+// Of the escape that `text` begins with; 0: it is none of painted()'s.
+size_t size_of_escape(std::string_view text) {
+  const size_t end = text.find(kEscapeEnd);
+  if (!text.starts_with(kEscape) || end == std::string_view::npos) return 0;
+  const auto ink = text.substr(kEscape.size(), end - kEscape.size());
+  return ink == kNoInk || std::ranges::find(kInks, ink) != std::end(kInks) ? kEscape.size() + ink.size() + 1
+                                                                           : 0;
+}
+
+// Of the control character that `text` begins with; 0: it begins with none. C1 has two bytes in UTF-8.
+size_t size_of_control(std::string_view text) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) == 0xC2 && text.size() > 1 && byte(1) >= 0x80 && byte(1) < 0xA0) return 2;
+  return byte(0) == 0x7F || (byte(0) < ' ' && byte(0) != '\n' && byte(0) != '\t') ? 1 : 0;
 }
 
 winsize size_of_terminal(int fd) {
@@ -82,6 +101,27 @@ std::string without_color(std::string_view text) {
     at = end + 1;
   }
   return out + std::string(text.substr(at));
+}
+
+std::string without_controls(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t escape = size_of_escape(text);
+    const size_t control = escape > 0 ? 0 : size_of_control(text);
+    const size_t taken = std::max({escape, control, size_t{1}});
+    if (control > 0)
+      out += '?';
+    else
+      out += text.substr(0, taken);
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
+void write_text(std::FILE* to, std::string_view text) {
+  const std::string shown = isatty(fileno(to)) == 1 ? without_controls(text) : std::string();
+  if (!shown.empty()) text = shown;
+  std::fwrite(text.data(), 1, text.size(), to);
 }
 
 }  // namespace heddle

@@ -210,17 +210,19 @@ class TimelinePage {
   std::string value(double us) const { return objective_text(e_.objective, e_.batch, us); }
 
   void heading() {
-    out_ += "<h1>" + escape_markup(view_.model) + "</h1>\n<p class=\"muted\">" +
-            escape_markup(fmt::format("on {}, planned by {} for {}: {} on {} of {}", view_.cluster,
-                                      view_.planner, view_.objective, counted(view_.bars.size(), "step"),
-                                      view_.used_devices, counted(view_.devices, "device"))) +
-            "</p>\n";
+    out_ +=
+        "<h1>" + escape_markup(view_.model) + "</h1>\n<p class=\"muted\">" +
+        escape_markup(fmt::format("on {}, planned by {} for {}: {} on {} of {}", view_.cluster, view_.planner,
+                                  objective_name(view_.objective), counted(view_.bars.size(), "step"),
+                                  view_.used_devices, counted(view_.devices, "device"))) +
+        "</p>\n";
   }
 
   void tiles() {
     out_ += "<div class=\"tiles\">\n";
-    out_ += page_tile("predicted", value(view_.predicted_us),
-                      view_.objective + (e_.batch > 1 ? fmt::format(", batch {}", e_.batch) : ""));
+    out_ += page_tile(
+        "predicted", value(view_.predicted_us),
+        objective_name(view_.objective) + (e_.batch > 1 ? fmt::format(", batch {}", e_.batch) : ""));
     if (view_.measured_us) {
       out_ += page_tile("measured", value(*view_.measured_us),
                         "median of " + counted(static_cast<uint64_t>(view_.repeats), "run"));
@@ -246,7 +248,7 @@ class TimelinePage {
   }
 
   bool has_bound_line() const {  // only a latency's bound is a point on the time axis
-    return view_.objective != "throughput" && view_.bound.us > 0 && view_.bound.us <= view_.span_us;
+    return view_.objective != Objective::kThroughput && view_.bound.us > 0 && view_.bound.us <= view_.span_us;
   }
 
   void chart() {

@@ -88,15 +88,19 @@ class Drawing {
                         x(us), x(us), from, bottom_);
   }
 
+  std::string value(double us) const { return objective_text(view_.objective, view_.batch, us); }
+
   void header() {
     text(16, 28, view_.title, "class=\"title\"");
-    std::string line = view_.objective + " predicted " + format_us(view_.predicted_us);
+    std::string line =
+        std::string(objective_name(view_.objective)) + " predicted " + value(view_.predicted_us);
     if (const auto measured = view_.measured_us) {
       const double error = view_.predicted_us > 0 ? (*measured - view_.predicted_us) / view_.predicted_us : 0;
-      line += ", measured " + format_us(*measured) + " (" + signed_percent(error) + ")";
+      line += ", measured " + value(*measured) +
+              (view_.objective == Objective::kThroughput ? " (time " : " (") + signed_percent(error) + ")";
     }
-    line += (view_.bound.proof.proven() ? "; proven " : "; claimed ") +
-            bound_text(format_us(view_.bound.us)) + ", gap " + percent(view_.gap);
+    line += (view_.bound.proof.proven() ? "; proven " : "; claimed ") + bound_text(value(view_.bound.us)) +
+            ", gap " + percent(view_.gap);
     text(16, 50, line, "class=\"muted\"");
   }
 
@@ -151,7 +155,8 @@ class Drawing {
 
   // Only a latency's bound is a point on the time axis.
   void bound_line() {
-    if (view_.objective == "throughput" || view_.bound.us <= 0 || view_.bound.us > view_.span_us) return;
+    if (view_.objective == Objective::kThroughput || view_.bound.us <= 0 || view_.bound.us > view_.span_us)
+      return;
     upright("bound", view_.bound.us, kTop - 6);
     out_ += "><title>" + bound_title() + "</title></line>\n";
   }
@@ -176,7 +181,7 @@ class Drawing {
     entry("load", "parameter load");
     entry("run critical", "on the critical path");
     if (measured_) entry("run measured", "measured (below)");
-    if (view_.objective != "throughput" && view_.bound.us > 0) {
+    if (view_.objective != Objective::kThroughput && view_.bound.us > 0) {
       out_ += fmt::format("<line class=\"bound\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"/>\n",
                           at, at + 18, y - 5, y - 5);
       text(at + 24, y, bound_title(), "class=\"muted\"");

@@ -140,7 +140,8 @@ TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const 
   std::set<DeviceId> used;
   for (const auto& s : plan.segments) used.insert(s.device);
   view.used_devices = used.size();
-  view.objective = objective_name(problem.objective);
+  view.objective = problem.objective;
+  view.batch = problem.batch;
   view.predicted_us = objective_us(problem, timeline);
   view.bound = bound;
   view.gap = relative_gap(view.predicted_us, bound.us);

@@ -31,6 +31,19 @@ TEST(Color, ComesOffAgain) {
   set_color(ColorWhen::kNever, /*for_machines=*/false);
 }
 
+TEST(Controls, OfNamesReachNoTerminal) {
+  EXPECT_EQ(without_controls("a\tb\n"), "a\tb\n");
+  EXPECT_EQ(without_controls("\x1b]0;title\x07 \x1b[2J\r\x7f"), "?]0;title? ?[2J??");
+  EXPECT_EQ(without_controls("\xc2\x9b"
+                             "2J \xc2\xa0 \xc3\xa9 \xc2"),
+            "?2J \xc2\xa0 \xc3\xa9 \xc2");
+  EXPECT_EQ(without_controls("\x1b[1"), "?[1");
+  set_color(ColorWhen::kAlways, /*for_machines=*/false);
+  const auto coloured = painted(Ink::kRed, "a") + painted(Ink::kDim, "b");
+  EXPECT_EQ(without_controls(coloured), coloured);
+  set_color(ColorWhen::kNever, /*for_machines=*/false);
+}
+
 TEST(Color, HasThreeChoices) {
   EXPECT_EQ(color_when("always"), ColorWhen::kAlways);
   EXPECT_EQ(color_when("yes"), std::nullopt);

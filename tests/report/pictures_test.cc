@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/plan/builder.h"
@@ -117,6 +120,41 @@ TEST(Trace, HasTheSameTracksForPlanAndRun) {
   EXPECT_EQ(names[1], names[2]);
   EXPECT_EQ(complete[1], static_cast<int>(p.plan.steps.size()));
   EXPECT_EQ(complete[2], complete[1]);
+}
+
+TEST(Trace, HasAThreadForEachOfTheTransfersThatShareALink) {
+  auto view = view_of(planned_diamond());
+  const auto transfer = std::ranges::find(view.bars, StepKind::kTransfer, &TimelineBar::kind);
+  ASSERT_NE(transfer, view.bars.end());
+  const std::string track = transfer->track;
+  auto late = *transfer;
+  late.predicted_start_us += 1;
+  late.predicted_finish_us += 1;
+  auto after = *transfer;
+  after.predicted_start_us = transfer->predicted_finish_us;
+  after.predicted_finish_us += 20;
+  view.bars.insert(view.bars.end(), {late, after});
+  const auto json = parse_json(timeline_trace_json(view));
+  ASSERT_TRUE(json.ok());
+  std::map<int, std::vector<std::pair<double, double>>> busy;
+  std::vector<std::string> names;
+  for (const auto& e : (*json)["traceEvents"]) {
+    if (e["name"] == "thread_name") names.push_back(e["args"]["name"]);
+    if (e["ph"] != "X") continue;
+    const auto start = e["ts"].get<double>();
+    for (const auto& [from, to] : busy[e["tid"]]) EXPECT_LE(to, start + 1e-9) << e.dump();
+    busy[e["tid"]].emplace_back(start, start + e["dur"].get<double>());
+  }
+  EXPECT_EQ(names.size(), view.tracks.size() + 1);
+  EXPECT_THAT(names, testing::Contains(track + ", at once 2"));
+}
+
+TEST(Svg, ShowsAThroughputAsRequestsPerSecond) {
+  auto p = planned_diamond();
+  auto view = view_of(p);
+  view.objective = Objective::kThroughput;
+  view.batch = 2;
+  EXPECT_THAT(timeline_svg(view), HasSubstr("throughput predicted 30,769 req/s"));
 }
 
 TEST(Trace, LeavesTheMeasuredProcessOutWhenNothingRan) {

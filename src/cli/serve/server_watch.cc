@@ -35,10 +35,11 @@ class Screen {
       size_t at = 0;
       for (int row = 1; row < rows && at < block.size(); ++row) {
         const size_t end = std::min(block.find('\n', at), block.size());
-        out += block.substr(at, end - at) + "\x1b[K\n";
+        out += without_controls(block.substr(at, end - at)) + "\x1b[K\n";
         at = end + 1;
       }
-      print("{}\x1b[J", out);
+      out += "\x1b[J";
+      std::fwrite(out.data(), 1, out.size(), stdout);
     }
     first_ = false;
     std::fflush(stdout);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,5 +37,12 @@ std::string painted_error(Ink ink, std::string text);
 
 // Without the escapes of painted(): for alignment.
 std::string without_color(std::string_view text);
+
+// With '?' for control characters (of UTF-8: C0, DEL and C1) but line ends, tabs and the escapes of painted(): names
+// come from files that others wrote, and must not move the cursor or speak to the terminal.
+std::string without_controls(std::string_view text);
+
+// Writes all of it, without_controls() if `to` is a terminal. A write that fails shows in ferror().
+void write_text(std::FILE* to, std::string_view text);
 
 }  // namespace heddle

@@ -17,6 +17,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/base/terminal.h"
 #include "heddle/report/shown.h"
 #include "heddle/report/text_table.h"
 
@@ -138,8 +139,7 @@ Result<Value> named_value(const char* flag, const std::string& name,
 // at the end, and nobody reads a standard error that is closed.
 template <class... Args>
 void print(std::FILE* to, fmt::format_string<const Args&...> format, const Args&... args) {
-  const std::string text = fmt::format(format, args...);
-  std::fwrite(text.data(), 1, text.size(), to);
+  write_text(to, fmt::format(format, args...));
 }
 template <class... Args>
 void print(fmt::format_string<const Args&...> format, const Args&... args) {

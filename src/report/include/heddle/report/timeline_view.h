@@ -32,7 +32,8 @@ struct TimelineBar {
 struct TimelineView {
   std::string title;  // model, cluster and planner
   std::string model, cluster, planner;
-  std::string objective;
+  Objective objective = Objective::kLatency;
+  int batch = 1;
   size_t devices = 0, used_devices = 0;
   double predicted_us = 0;
   std::optional<double> measured_us;
