@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 
-#include "heddle/base/simulation.h"
-#include "heddle/base/sync.h"
+#include "simulated_test.h"
 #include "support/memory_store.h"
 
 namespace heddle {
@@ -25,24 +23,10 @@ class SimulatedLeadership : public testing::Test {
     return std::make_unique<Leadership>(store, name, kShortLease_s, [] { return ++now; });
   }
   static bool leads(Leadership& server) { return server.step().value(); }
-  template <class Holds>
-  static bool eventually(const Holds& holds) {
-    for (int i = 0; i < 2000; ++i, sleep_ns(10 * kMs))
-      if (holds()) return true;
-    return false;
-  }
-  // In a simulation, whose clock is that of the leases.
-  static void simulated(const std::function<void()>& test) {
-    for (const uint64_t seed : {1, 2, 3}) {
-      Simulation simulation({.seed = seed});
-      const auto status = simulation.run(test);
-      EXPECT_TRUE(status.ok()) << "seed " << seed << ": " << status.error().to_string();
-    }
-  }
 };
 
 TEST_F(SimulatedLeadership, TheFirstLeadsWhileItRenewsAndTheOthersWait) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     const auto a = server(store, "a"), b = server(store, "b");
     EXPECT_TRUE(leads(*a));
@@ -59,7 +43,7 @@ TEST_F(SimulatedLeadership, TheFirstLeadsWhileItRenewsAndTheOthersWait) {
 }
 
 TEST_F(SimulatedLeadership, ASilentLeaderIsReplacedAndLearnsOfIt) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     const auto a = server(store, "a"), b = server(store, "b"), c = server(store, "c");
     ASSERT_TRUE(leads(*a));
@@ -75,7 +59,7 @@ TEST_F(SimulatedLeadership, ASilentLeaderIsReplacedAndLearnsOfIt) {
 }
 
 TEST_F(SimulatedLeadership, ALeaderThatEndsIsReplacedAtOnce) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     auto a = server(store, "a");
     const auto b = server(store, "b");
@@ -88,7 +72,7 @@ TEST_F(SimulatedLeadership, ALeaderThatEndsIsReplacedAtOnce) {
 }
 
 TEST_F(SimulatedLeadership, ALostAnswerIsNoLostLease) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     const auto a = server(store, "a");
     ASSERT_TRUE(leads(*a));
@@ -99,7 +83,7 @@ TEST_F(SimulatedLeadership, ALostAnswerIsNoLostLease) {
 }
 
 TEST_F(SimulatedLeadership, AStoreThatIsAwayEndsNoTerm) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     const auto a = server(store, "a");
     ASSERT_TRUE(leads(*a));
@@ -115,7 +99,7 @@ TEST_F(SimulatedLeadership, AStoreThatIsAwayEndsNoTerm) {
 }
 
 TEST_F(SimulatedLeadership, AnOutageOfTheStoreIsNoSilenceOfTheLeader) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     const auto a = server(store, "a"), b = server(store, "b");
     ASSERT_TRUE(leads(*a));
@@ -134,7 +118,7 @@ TEST_F(SimulatedLeadership, AnOutageOfTheStoreIsNoSilenceOfTheLeader) {
 }
 
 TEST_F(SimulatedLeadership, AStoreThatHasLostItsEntriesKeepsTheLeader) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     const auto a = server(store, "a"), b = server(store, "b");
     ASSERT_TRUE(leads(*a));
@@ -151,7 +135,7 @@ TEST_F(SimulatedLeadership, AStoreThatHasLostItsEntriesKeepsTheLeader) {
 }
 
 TEST_F(SimulatedLeadership, OfTwoServersOfOneNameOneLeads) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     const auto a = server(store, "same"), b = server(store, "same");
     ASSERT_TRUE(leads(*a));
@@ -166,7 +150,7 @@ TEST_F(SimulatedLeadership, OfTwoServersOfOneNameOneLeads) {
 
 // Workers remember the newest term. After the servers' store was emptied, the first leader's must not be older.
 TEST_F(SimulatedLeadership, TermsGrowThoughTheStoreIsEmptied) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     static constexpr int64_t kMinute = 60'000'000'000;
     const auto at = [&](int64_t (*clock)()) {
@@ -188,7 +172,7 @@ TEST_F(SimulatedLeadership, TermsGrowThoughTheStoreIsEmptied) {
 }
 
 TEST_F(SimulatedLeadership, OneOfManyStandbysTakesOver) {
-  simulated([] {
+  in_simulation([] {
     const auto store = std::make_shared<MemoryStore>();
     auto a = server(store, "a");
     ASSERT_TRUE(leads(*a));
@@ -214,7 +198,7 @@ TEST_F(SimulatedLeadership, OneOfManyStandbysTakesOver) {
 
 // The folder or bucket is shared: what stands there may be damaged, or another program's.
 TEST_F(SimulatedLeadership, ALeaseThatIsNoneIsRefusedWithWhatIsWrong) {
-  simulated([] {
+  in_simulation([] {
     const auto refused = [](const std::string& lease) {
       const auto store = std::make_shared<MemoryStore>();
       EXPECT_TRUE(store->set("leader", lease, 0).ok());

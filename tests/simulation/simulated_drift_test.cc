@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/json.h"
-#include "heddle/base/simulation.h"
-#include "heddle/base/sync.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/fleet_control.h"
+#include "simulated_test.h"
 
 namespace heddle {
 namespace {
@@ -125,14 +124,6 @@ class DriftingFleet {
   Thread clients_;
   bool quit_ = false;
 };
-
-void in_simulation(const std::function<void()>& what) {
-  for (const uint64_t seed : {1, 2, 3}) {
-    Simulation simulation({.seed = seed});
-    const auto status = simulation.run(what);
-    EXPECT_TRUE(status.ok()) << "seed " << seed << ": " << status.error().to_string();
-  }
-}
 
 // What comes to the drifting devices is late; without them there is no loss.
 TEST(SimulatedDrift, IsPlannedForAndRequestsAreInTimeAgain) {
