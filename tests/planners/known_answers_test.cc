@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "heddle/base/file.h"
@@ -17,6 +18,7 @@ namespace {
 using namespace test;
 
 constexpr double kBrief = 0.2;  // s
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 // Topcuoglu, Hariri, Wu 2002, figure 2 and table 1: the DAG of ten tasks on three processors, HEFT's schedule
 // length 80.
@@ -44,9 +46,8 @@ void expect_mostly_optimal(const char* planner, Objective objective) {
     const auto problem =
         make_problem(graph, cluster, random_times(random, 5, cluster->num_devices()), objective);
     const double least = brute_force_us(problem);
-    double value = must_plan(planner, problem, 0.05).value_us;
-    // On a slow or busy machine little happens in that time.
-    if (value > least * (1 + 1e-9)) value = must_plan(planner, problem, 2).value_us;
+    // Without a deadline the search does a fixed amount of work, whatever the machine's speed.
+    const double value = must_plan(planner, problem, kUnlimited).value_us;
     // With several lanes a throughput plan may be better than any with one.
     if (objective != Objective::kThroughput) {
       EXPECT_GE(value, least * (1 - 1e-9)) << "instance " << i;
@@ -72,7 +73,6 @@ TEST(LocalSearch, NeverLosesThePlanThatItImproves) {
   const auto start = must_plan("round-robin", problem, kBrief);
   PlannerOptions o;
   o.start = &start.plan;
-  o.deadline = Deadline::after_seconds(0.3);
   const auto improved = run_planner(*find_planner("local-search"), problem, o);
   ASSERT_TRUE(improved.ok());
   EXPECT_LT(improved->value_us, start.value_us);

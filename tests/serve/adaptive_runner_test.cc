@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
-#include <thread>
+#include <functional>
 
+#include "heddle/base/simulation.h"
+#include "heddle/base/sync.h"
 #include "heddle/runtime/affinity.h"
 #include "machine/machine_watch.h"
 
@@ -25,7 +26,7 @@ class Paced final : public DeviceRunner {
   Status run(std::span<LiveRequest* const>) override {
     ++runs;
     if (fails) return internal_error("the device is gone");
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    sleep_ns(ms * int64_t{1'000'000} + 10'000);  // no run takes no time
     return {};
   }
   std::vector<int> cores() const override { return cores_; }
@@ -48,41 +49,52 @@ struct TwoRunners {
   }
 };
 
-// A run that the machine delays ends a try, and the next one comes 50 runs later.
+// Otherwise other work on the machine would decide which cores are faster.
+void on_simulated_clock(const std::function<void()>& test) {
+  Simulation simulation({.seed = 1});
+  const auto status = simulation.run(test);
+  EXPECT_TRUE(status.ok()) << status.error().to_string();
+}
+
+// The next try comes 50 runs after the last.
 TEST(AdaptiveRunner, GoesWhereRunsAreFastAndBack) {
-  TwoRunners two;
-  const auto run_until = [&two](uint64_t switches) {
-    for (int i = 0; i < 1000 && two.runner.switches() < switches; ++i) two.run(1);
-    EXPECT_EQ(two.runner.switches(), switches);
-  };
-  two.fewer->ms = 30;
-  two.run(6);
-  EXPECT_EQ(two.all->runs, 3);  // each is tried three times at first
-  EXPECT_EQ(two.fewer->runs, 3);
-  // Other work comes, and fewer cores are used; it goes, and all are.
-  two.all->ms = 30;
-  two.fewer->ms = 0;
-  run_until(1);
-  const int before = two.fewer->runs;
-  two.run(3);
-  EXPECT_EQ(two.fewer->runs, before + 3);
-  two.fewer->ms = 30;
-  two.all->ms = 0;
-  run_until(2);
+  on_simulated_clock([] {
+    TwoRunners two;
+    const auto run_until = [&two](uint64_t switches) {
+      for (int i = 0; i < 1000 && two.runner.switches() < switches; ++i) two.run(1);
+      EXPECT_EQ(two.runner.switches(), switches);
+    };
+    two.fewer->ms = 30;
+    two.run(6);
+    EXPECT_EQ(two.all->runs, 3);  // each is tried three times at first
+    EXPECT_EQ(two.fewer->runs, 3);
+    // Other work comes, and fewer cores are used; it goes, and all are.
+    two.all->ms = 30;
+    two.fewer->ms = 0;
+    run_until(1);
+    const int before = two.fewer->runs;
+    two.run(3);
+    EXPECT_EQ(two.fewer->runs, before + 3);
+    two.fewer->ms = 30;
+    two.all->ms = 0;
+    run_until(2);
+  });
 }
 
 TEST(AdaptiveRunner, ChoosesForEachSizeOfBatch) {
-  TwoRunners two;
-  two.fewer->ms = 30;
-  two.run(6, 1);
-  two.all->ms = 30;
-  two.fewer->ms = 0;
-  two.run(6, 2);
-  const int all = two.all->runs;
-  two.run(4, 1);
-  EXPECT_EQ(two.all->runs, all + 4);
-  two.run(4, 2);
-  EXPECT_EQ(two.all->runs, all + 4);
+  on_simulated_clock([] {
+    TwoRunners two;
+    two.fewer->ms = 30;
+    two.run(6, 1);
+    two.all->ms = 30;
+    two.fewer->ms = 0;
+    two.run(6, 2);
+    const int all = two.all->runs;
+    two.run(4, 1);
+    EXPECT_EQ(two.all->runs, all + 4);
+    two.run(4, 2);
+    EXPECT_EQ(two.all->runs, all + 4);
+  });
 }
 
 TEST(AdaptiveRunner, HasAllCoresAndPassesErrorsOn) {

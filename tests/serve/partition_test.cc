@@ -1,5 +1,6 @@
-// Links between hosts that are cut and heal: bytes stop in one direction or both, and nothing is closed.
-// Every request has one outcome in time, whoever is cut off is known to be, and comes back.
+// Links between hosts that are cut and heal, with gRPC over real connections: bytes stop in both directions, and
+// nothing is closed. Every request has one outcome in time, whoever is cut off is known to be, and comes back. The
+// simulation (src/serve/simulation) cuts single directions, too.
 #include <gtest/gtest.h>
 
 #include "fleet_clients.h"
@@ -71,10 +72,8 @@ TEST_P(Partition, OfAllThatCouldServeFailsRequestsInTimeUntilItHeals) {
   let_run(*clients_, 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Directions, Partition,
+INSTANTIATE_TEST_SUITE_P(Ways, Partition,
                          testing::Values(Cut{"Both", true, true, Relay::Old::kGoOn},
-                                         Cut{"ToTheHost", true, false, Relay::Old::kGoOn},
-                                         Cut{"FromTheHost", false, true, Relay::Old::kGoOn},
                                          Cut{"BothForgotten", true, true, Relay::Old::kForgotten}),
                          [](const auto& cut) { return std::string(cut.param.name); });
 

@@ -1,4 +1,4 @@
-// Several servers of one fleet: who leads, what is kept for a successor, and a takeover under load.
+// Several servers of one fleet: what is kept for a successor, and a takeover under load.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,198 +9,15 @@
 
 #include "heddle/serve/load.h"
 #include "nats_server.h"
-#include "standby/leadership.h"
 #include "standby/server_state.h"
 #include "standby/shared_store.h"
 #include "standby_servers.h"
+#include "support/memory_store.h"
 
 namespace heddle {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr double kShortLease_s = .2;
-
-// A store in memory that can fail, also after it has done what was asked.
-class MemoryStore final : public SharedStore {
- public:
-  Result<Entry> get(const std::string& key) override {
-    const std::lock_guard lock(mutex_);
-    if (away) return Error(Code::kIo, "away");
-    return entries_[key];
-  }
-  Result<std::optional<uint64_t>> set(const std::string& key, const std::string& value,
-                                      uint64_t revision) override {
-    const std::lock_guard lock(mutex_);
-    if (away) return Error(Code::kIo, "away");
-    auto& entry = entries_[key];
-    if (entry.revision != revision) return std::optional<uint64_t>();
-    entry = {value, revision + 1};
-    if (loses_answer.exchange(false)) return Error(Code::kIo, "the answer was lost");
-    return std::optional(entry.revision);
-  }
-  void forget() {
-    const std::lock_guard lock(mutex_);
-    entries_.clear();
-  }
-  std::atomic<bool> away = false, loses_answer = false;
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, Entry> entries_;
-};
-
-class LeadershipTest : public testing::Test {
- protected:
-  // Its clock begins in 1970 and goes by a nanosecond with each server.
-  std::unique_ptr<Leadership> server(const std::string& name) {
-    static std::atomic<int64_t> now{0};
-    return std::make_unique<Leadership>(store_, name, kShortLease_s, [] { return ++now; });
-  }
-  static bool leads(Leadership& server) { return server.step().value(); }
-  const std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
-};
-
-TEST_F(LeadershipTest, TheFirstLeadsWhileItRenewsAndTheOthersWait) {
-  const auto a = server("a"), b = server("b");
-  EXPECT_TRUE(leads(*a));
-  EXPECT_EQ(a->term(), 1U);
-  for (int i = 0; i < 8; ++i) {
-    EXPECT_FALSE(leads(*b));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    EXPECT_TRUE(leads(*a));
-  }
-  EXPECT_FALSE(leads(*b));
-  EXPECT_EQ(b->leader(), "a");
-  EXPECT_EQ(b->term(), 0U);
-}
-
-TEST_F(LeadershipTest, ASilentLeaderIsReplacedAndLearnsOfIt) {
-  const auto a = server("a"), b = server("b"), c = server("c");
-  ASSERT_TRUE(leads(*a));
-  ASSERT_TRUE(eventually([&] { return leads(*b); }));
-  EXPECT_EQ(b->term(), 2U);
-  EXPECT_FALSE(leads(*c));
-  EXPECT_FALSE(leads(*a));
-  EXPECT_TRUE(a->lost());
-  EXPECT_EQ(a->leader(), "b");
-  EXPECT_FALSE(leads(*a));  // for good
-  EXPECT_TRUE(leads(*b));
-}
-
-TEST_F(LeadershipTest, ALeaderThatEndsIsReplacedAtOnce) {
-  auto a = server("a");
-  const auto b = server("b");
-  ASSERT_TRUE(leads(*a));
-  ASSERT_FALSE(leads(*b));
-  a.reset();
-  EXPECT_TRUE(leads(*b));
-  EXPECT_EQ(b->term(), 2U);
-}
-
-TEST_F(LeadershipTest, ALostAnswerIsNoLostLease) {
-  const auto a = server("a");
-  ASSERT_TRUE(leads(*a));
-  store_->loses_answer = true;
-  EXPECT_FALSE(a->step().ok());
-  EXPECT_TRUE(leads(*a));
-}
-
-TEST_F(LeadershipTest, AStoreThatIsAwayEndsNoTerm) {
-  const auto a = server("a");
-  ASSERT_TRUE(leads(*a));
-  std::atomic<int> away = 0, back = 0;
-  a->keep([](const std::string&) { FAIL(); },
-          [&](const std::string& error) { ++(error.empty() ? back : away); });
-  store_->away = true;
-  EXPECT_TRUE(eventually([&] { return away == 1; }));
-  store_->away = false;
-  EXPECT_TRUE(eventually([&] { return back == 1; }));
-  EXPECT_FALSE(a->lost());
-}
-
-TEST_F(LeadershipTest, AnOutageOfTheStoreIsNoSilenceOfTheLeader) {
-  const auto a = server("a"), b = server("b");
-  ASSERT_TRUE(leads(*a));
-  ASSERT_FALSE(leads(*b));
-  store_->away = true;
-  for (int i = 0; i < 8; ++i) {
-    EXPECT_FALSE(a->step().ok());
-    EXPECT_FALSE(b->step().ok());
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  store_->away = false;
-  EXPECT_FALSE(leads(*b));  // although the lease is older than its length
-  EXPECT_TRUE(leads(*a));
-  ASSERT_TRUE(eventually([&] { return leads(*b); }));  // a is silent from here on
-}
-
-TEST_F(LeadershipTest, AStoreThatHasLostItsEntriesKeepsTheLeader) {
-  const auto a = server("a"), b = server("b");
-  ASSERT_TRUE(leads(*a));
-  ASSERT_FALSE(leads(*b));
-  store_->forget();
-  EXPECT_FALSE(leads(*b));
-  EXPECT_TRUE(leads(*a));
-  EXPECT_TRUE(leads(*a));
-  EXPECT_FALSE(leads(*b));
-  store_->forget();
-  ASSERT_TRUE(eventually([&] { return leads(*b); }));
-  EXPECT_EQ(b->term(), 2U);
-}
-
-TEST_F(LeadershipTest, OfTwoServersOfOneNameOneLeads) {
-  const auto a = server("same"), b = server("same");
-  ASSERT_TRUE(leads(*a));
-  store_->forget();
-  ASSERT_TRUE(leads(*b));
-  EXPECT_EQ(b->term(), a->term());
-  EXPECT_FALSE(leads(*a));
-  EXPECT_TRUE(a->lost());
-  EXPECT_TRUE(leads(*b));
-}
-
-// Workers remember the newest term. After the servers' store was emptied, the first leader's must not be older.
-TEST_F(LeadershipTest, TermsGrowThoughTheStoreIsEmptied) {
-  static constexpr int64_t kMinute = 60'000'000'000;
-  const auto at = [&](int64_t (*clock)()) {
-    return std::make_unique<Leadership>(store_, "a", kShortLease_s, clock);
-  };
-  auto first = at([] { return 1000 * kMinute; });
-  ASSERT_TRUE(leads(*first));
-  EXPECT_EQ(first->term(), 1000U);
-  first.reset();
-  auto second = at([] { return 1000 * kMinute; });
-  ASSERT_TRUE(leads(*second));
-  EXPECT_EQ(second->term(), 1001U);
-  second.reset();
-  store_->forget();
-  const auto third = at([] { return 1002 * kMinute; });
-  ASSERT_TRUE(leads(*third));
-  EXPECT_EQ(third->term(), 1002U);
-}
-
-TEST_F(LeadershipTest, OneOfManyStandbysTakesOver) {
-  auto a = server("a");
-  ASSERT_TRUE(leads(*a));
-  std::atomic<int> leaders = 0;
-  std::vector<std::unique_ptr<Leadership>> standbys;
-  for (int i = 0; i < 6; ++i) standbys.push_back(server("s" + std::to_string(i)));
-  std::vector<std::jthread> threads;
-  const CancelToken cancel;
-  for (auto& standby : standbys)
-    threads.emplace_back([&leaders, &cancel, s = standby.get()] {
-      if (!s->wait(cancel, [](const std::string&) {}).ok()) return;
-      ++leaders;
-      s->keep([](const std::string&) {}, [](const std::string&) {});
-    });
-  EXPECT_TRUE(eventually([&] { return leaders == 1; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  EXPECT_EQ(leaders, 1);
-  cancel.cancel();
-  threads.clear();
-  EXPECT_FALSE(leads(*a));
-}
 
 void expect_compare_and_set(SharedStore& store) {
   EXPECT_EQ(store.get("k").value().revision, 0U);
@@ -340,7 +157,10 @@ TEST_F(StandbyProgram, AKilledServerIsReplacedWithoutALostRequest) {
   LoadOptions options;
   options.standbys = {target(1)};
   std::jthread killer([&] {
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+    EXPECT_TRUE(eventually([] {
+      const auto now = ask_json(target(0), "GET", "/v2/status", "", 5);
+      return now.ok() && (*now)["models"][0]["requests"]["in_time"] >= 20;
+    }));
     first->signal(SIGKILL);
   });
   const auto load = run_load(target(0), *models, arrivals, options);

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/plan/checker.h"
@@ -176,10 +175,7 @@ TEST_F(SessionTest, CancelledPlanningGivesTheBestSoFar) {
   auto session = open_session({.path = "zoo:nasnet-a-large", .import = {}}, settings_, control_);
   ASSERT_TRUE(session.ok()) << session.error().to_string();
   EXPECT_FALSE(session->may_measure);
-  const std::jthread later([token = control_.cancel] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    token.cancel();
-  });
+  sink_.cancel_at("planner local-search", control_.cancel);
   const auto result = make_plan(*session, "local-search", {.time_limit_s = 1000}, control_);
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_EQ(result->stop, StopReason::kCancelled);

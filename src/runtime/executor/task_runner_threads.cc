@@ -1,8 +1,8 @@
 // The task runner's threads (workers, the clock, and run()'s thread, which plays one of them) and the stream of
 // requests.
 #include <algorithm>
-#include <chrono>
 
+#include "heddle/base/sync.h"
 #include "heddle/runtime/affinity.h"
 #include "task_runner.h"
 
@@ -18,7 +18,7 @@ void sleep_until_ns(int64_t when_ns) {
     const int64_t left = when_ns - now_ns();
     if (left <= 0) return;
     if (left > kClockSpinNs)
-      std::this_thread::sleep_for(std::chrono::nanoseconds(left - kClockSpinNs));
+      sleep_ns(left - kClockSpinNs);
     else
       relax_cpu();
   }

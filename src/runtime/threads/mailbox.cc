@@ -4,20 +4,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <ctime>
 
+#include "heddle/base/sync.h"
+
 namespace heddle {
+namespace {
+
+constexpr int64_t kSimulatedPauseNs = 1000;  // of one relax_cpu(); a simulated clock moves in waits alone
+
+}  // namespace
 
 static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t), "a futex is a plain 32-bit word");
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+int64_t now_ns() { return steady_ns(); }
 
 void relax_cpu() {
+  if (internal::simulated != nullptr) [[unlikely]]
+    return sleep_ns(kSimulatedPauseNs);
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -26,6 +30,8 @@ void relax_cpu() {
 }
 
 void Mailbox::wake_slowly() {
+  if (auto* s = internal::simulated) [[unlikely]]
+    return s->wake(this, true);
   syscall(SYS_futex, reinterpret_cast<int32_t*>(&value_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
@@ -40,7 +46,10 @@ Mailbox::Mail Mailbox::take(int64_t spin_ns, int64_t timeout_ns) {
     // The sender stores the value, then reads `sleeping_`; the receiver stores `sleeping_`, then reads the
     // value. Both are sequentially consistent, so one of them sees the other's store and no wake-up is lost.
     sleeping_.store(1, std::memory_order_seq_cst);
-    if (value_.load(std::memory_order_seq_cst) == 0) {
+    if (auto* s = internal::simulated) {
+      // It may end early, as the system's may.
+      if (!has_mail()) s->wait(this, now_ns() + timeout_ns);
+    } else if (value_.load(std::memory_order_seq_cst) == 0) {
       const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
                              static_cast<long>(timeout_ns % 1'000'000'000)};
       syscall(SYS_futex, reinterpret_cast<int32_t*>(&value_), FUTEX_WAIT_PRIVATE, 0, &timeout, nullptr, 0);

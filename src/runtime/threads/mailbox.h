@@ -39,9 +39,9 @@ class Mailbox {
   std::atomic<int32_t> sleeping_{0};
 };
 
-// CLOCK_MONOTONIC in ns.
+// CLOCK_MONOTONIC in ns; within a simulation (heddle/base/simulation.h) its clock.
 int64_t now_ns();
-// CPU hint for busy waiting.
+// CPU hint for busy waiting. Within a simulation, time passes.
 void relax_cpu();
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "heddle/base/fields.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/fleet_replan.h"
 #include "plane/fault.h"

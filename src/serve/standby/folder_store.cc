@@ -35,7 +35,8 @@ class FolderStore final : public SharedStore {
       HEDDLE_ASSIGN_OR_RETURN(const std::string text, std::move(read));
       const size_t end = text.find('\n');
       const auto revision = parse_number<uint64_t>(text.substr(0, std::min(end, text.size())));
-      if (end == std::string::npos || !revision || *revision == 0 ||
+      // After the greatest number there is no next one.
+      if (end == std::string::npos || !revision || *revision == 0 || *revision == UINT64_MAX ||
           (!there.empty() && *revision != there.rbegin()->first))
         return invalid_input(path + ": this is no entry of a server's state; remove the file to begin anew");
       return Entry{text.substr(end + 1), *revision};

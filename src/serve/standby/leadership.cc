@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "heddle/base/fields.h"
 #include "heddle/base/json.h"
+#include "workers/protocol_version.h"
 
 namespace heddle {
 namespace {
@@ -19,16 +21,28 @@ struct LeaseText {
   bool released = false;
 };
 
+// Of any text: the store is a folder or a bucket that others may write to.
+Status read_lease(const std::string& text, LeaseText& lease) {
+  HEDDLE_ASSIGN_OR_RETURN(const Json json, parse_json(text));
+  const JsonCursor at(json, "lease");
+  Fields fields(at);
+  fields.required("term", lease.term)
+      .optional("name", lease.name)
+      .optional("incarnation", lease.incarnation)
+      .optional("released", lease.released)
+      .others_ignored();
+  HEDDLE_RETURN_IF_ERROR(fields.finish());
+  if (lease.term < kMostTerm) return {};
+  return at.error("has the term " + std::to_string(lease.term) + ", after which there is none");
+}
+
 Result<LeaseText> lease_from(const SharedStore::Entry& entry) {
   LeaseText lease;
   if (entry.revision == 0) return lease;
-  HEDDLE_ASSIGN_OR_RETURN(const Json json, parse_json(entry.value));
-  if (!json.is_object() || !json.contains("term") || !json["term"].is_number_unsigned())
-    return invalid_input("the lease of the servers' store has no term");
-  lease.term = json["term"].get<uint64_t>();
-  lease.name = json.value("name", std::string());
-  lease.incarnation = json.value("incarnation", std::string());
-  lease.released = json.value("released", false);
+  Status read = read_lease(entry.value, lease);
+  if (!read.ok())
+    return std::move(read).error().with_context(
+        "the servers' store has a lease that this program does not read; empty it to begin anew");
   return lease;
 }
 

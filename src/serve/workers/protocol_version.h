@@ -21,6 +21,7 @@ std::string version_refusal(const std::string& they, uint32_t theirs, const std:
 
 // Epochs of sessions. A server that may be replaced by another has terms, which grow from leader to leader: its epochs
 // are above those by the clock, and those of a later term above all of an earlier one.
+inline constexpr uint64_t kMostTerm = 0x7fffffff;  // that an epoch has room for
 constexpr uint64_t epoch_of(uint64_t term, uint64_t session) {
   return (uint64_t{1} << 63) | (term << 32) | (session & 0xffffffff);
 }

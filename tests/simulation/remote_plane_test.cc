@@ -1,16 +1,15 @@
 // The plane against devices in other processes that answer, fall silent, fail, go and return as the test
-// says.
+// says, on a simulated clock.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
+#include <atomic>
 #include <deque>
-#include <mutex>
 
 #include "data_plane_support.h"
 #include "heddle/serve/live_plane.h"
 #include "plane/timed_devices.h"
-#include "serve_support.h"
+#include "simulated_test.h"
 #include "workers/feature_maps.h"
 
 namespace heddle {
@@ -48,7 +47,8 @@ class FakeDevices final : public RemoteDevices {
   // The next step that the plane begins; attempt 0 where none comes.
   RemoteTask next() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !tasks_.empty(); });
+    const int64_t until = steady_ns() + 20'000 * kStepMs;
+    while (tasks_.empty() && steady_ns() < until) changed_.wait_until(lock, until);
     if (tasks_.empty()) return {};
     const auto task = std::move(tasks_.front());
     tasks_.pop_front();
@@ -75,8 +75,8 @@ class FakeDevices final : public RemoteDevices {
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   std::vector<char> there_;
   RemoteListener* listener_ = nullptr;
   std::deque<RemoteTask> tasks_;
@@ -112,7 +112,7 @@ struct Scene {
 // No batch waits for a second request where the planned size is 1.
 Deployment two_devices(TimeNs run) { return small_deployment(60'000 * kStepMs, {{{2, {run}, {}}}}); }
 
-TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
+HEDDLE_SIMULATED_TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
   Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}));
   auto& row = s.add(60'000 * kStepMs);
   const auto front = s.fake->next();
@@ -136,7 +136,7 @@ TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
   EXPECT_THAT(s.fake->released(), testing::ElementsAre(testing::Pair(front.batch, front.device)));
 }
 
-TEST(RemotePlane, MapsOfBatchesThatDoNotGoOnAreReleased) {
+HEDDLE_SIMULATED_TEST(RemotePlane, MapsOfBatchesThatDoNotGoOnAreReleased) {
   Scene s(small_deployment(60'000 * kStepMs, {{{2, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}));
   auto& row = s.add(60'000 * kStepMs);
   const auto front = s.fake->next();
@@ -156,7 +156,7 @@ TEST(RemotePlane, MapsOfBatchesThatDoNotGoOnAreReleased) {
   EXPECT_THAT(s.fake->released(), testing::ElementsAre(first, testing::Pair(again.batch, again.device)));
 }
 
-TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {
+HEDDLE_SIMULATED_TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {
   Scene s(two_devices(10 * kStepMs));
   auto& row = s.add(60'000 * kStepMs);
   const auto first = s.fake->next();
@@ -181,7 +181,7 @@ TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {
   EXPECT_EQ(c.rerun, 1U);
 }
 
-TEST(RemotePlane, ASilentDeviceIsGivenUpAndWorksAgainOnceItHasAnswered) {
+HEDDLE_SIMULATED_TEST(RemotePlane, ASilentDeviceIsGivenUpAndWorksAgainOnceItHasAnswered) {
   RemotePatience patience;
   patience.least_ns = 500 * kStepMs;
   Scene s(two_devices(10 * kStepMs), patience);
@@ -206,20 +206,20 @@ TEST(RemotePlane, ASilentDeviceIsGivenUpAndWorksAgainOnceItHasAnswered) {
 }
 
 // Others have its device's core: it is waited for, for as long as that is so.
-TEST(RemotePlane, ADeviceThatIsOnlySlowKeepsItsStep) {
+HEDDLE_SIMULATED_TEST(RemotePlane, ADeviceThatIsOnlySlowKeepsItsStep) {
   RemotePatience patience;
   patience.least_ns = 300 * kStepMs;
   Scene s(two_devices(10 * kStepMs), patience);
   auto& row = s.add(60'000 * kStepMs);
   const auto task = s.fake->next();
   std::atomic<bool> quit{false};
-  std::thread worker([&] {
+  Thread worker([&] {
     for (TimeNs elapsed = 10; !quit; elapsed += 10) {
       s.fake->listener()->still_running(task.attempt, elapsed * kStepMs, elapsed * kStepMs * 9 / 10);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      sleep_ns(10 * kStepMs);
     }
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(1000));  // more than three times its patience
+  sleep_ns(1000 * kStepMs);  // more than three times its patience
   EXPECT_EQ(s.plane->counters().given_up, 0U);
   EXPECT_TRUE(s.fake->nothing_begun());
   quit = true;
@@ -231,19 +231,19 @@ TEST(RemotePlane, ADeviceThatIsOnlySlowKeepsItsStep) {
 }
 
 // Its process is alive and says so, but its run waits for nothing that others have: it hangs.
-TEST(RemotePlane, ADeviceThatHangsLosesItsStepHoweverMuchItIsHeardOf) {
+HEDDLE_SIMULATED_TEST(RemotePlane, ADeviceThatHangsLosesItsStepHoweverMuchItIsHeardOf) {
   RemotePatience patience;
   patience.least_ns = 300 * kStepMs;
   Scene s(two_devices(10 * kStepMs), patience);
   auto& row = s.add(60'000 * kStepMs);
   const auto hung = s.fake->next();
   std::atomic<bool> quit{false};
-  std::thread worker([&] {
+  Thread worker([&] {
     // It was slow at first.
     for (TimeNs elapsed = 10; !quit; elapsed += 10) {
       s.fake->listener()->still_running(hung.attempt, elapsed * kStepMs,
                                         std::min<TimeNs>(elapsed, 50) * kStepMs);
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      sleep_ns(10 * kStepMs);
     }
   });
   const auto second = s.fake->next();
@@ -258,7 +258,7 @@ TEST(RemotePlane, ADeviceThatHangsLosesItsStepHoweverMuchItIsHeardOf) {
   EXPECT_EQ(row.outcome, Outcome::kInTime);
 }
 
-TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
+HEDDLE_SIMULATED_TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
   RemotePatience patience;
   patience.quarantine_ns = 60'000 * kStepMs;
   Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {2, {5 * kStepMs}, {1 * kStepMs}}}}),
@@ -280,7 +280,7 @@ TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
 }
 
 // The map is nowhere: its batch begins anew, and neither device is at fault.
-TEST(RemotePlane, AMapThatIsMissingAtItsSourcePutsNoDeviceToRest) {
+HEDDLE_SIMULATED_TEST(RemotePlane, AMapThatIsMissingAtItsSourcePutsNoDeviceToRest) {
   RemotePatience patience;
   patience.quarantine_ns = 60'000 * kStepMs;
   Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}),
@@ -303,7 +303,7 @@ TEST(RemotePlane, AMapThatIsMissingAtItsSourcePutsNoDeviceToRest) {
   EXPECT_EQ(row.losses, 1U);
 }
 
-TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
+HEDDLE_SIMULATED_TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
   RemotePatience patience;
   patience.quarantine_ns = 2'000 * kStepMs;
   Scene s(two_devices(10 * kStepMs), patience);
@@ -321,7 +321,7 @@ TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
   EXPECT_TRUE(eventually([&] { return s.add(60'000 * kStepMs).outcome != Outcome::kDropped; }));
 }
 
-TEST(RemotePlane, AMapThatDoesNotArriveDoesNotFreeADeviceAtWork) {
+HEDDLE_SIMULATED_TEST(RemotePlane, AMapThatDoesNotArriveDoesNotFreeADeviceAtWork) {
   RemotePatience patience;
   patience.least_ns = 300 * kStepMs;
   patience.quarantine_ns = kStepMs;
@@ -345,7 +345,7 @@ TEST(RemotePlane, AMapThatDoesNotArriveDoesNotFreeADeviceAtWork) {
   EXPECT_EQ(served.outcome, Outcome::kOpen);
 }
 
-TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
+HEDDLE_SIMULATED_TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
   RemotePatience patience;
   patience.least_ns = 60'000 * kStepMs;  // no step is given up
   patience.grace_ns = 20 * kStepMs;
@@ -368,7 +368,7 @@ TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
 }
 
 // Devices come, go, fail and fall silent by lot: every request is settled exactly once.
-TEST(RemotePlane, EveryRequestIsSettledOnceWhateverTheDevicesDo) {
+HEDDLE_SIMULATED_TEST(RemotePlane, EveryRequestIsSettledOnceWhateverTheDevicesDo) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     Random random = random_stream(seed, 77);
     auto d = random_deployment(random);
@@ -379,11 +379,11 @@ TEST(RemotePlane, EveryRequestIsSettledOnceWhateverTheDevicesDo) {
     patience.grace_ns = 50 * kStepMs;
     Scene s(d, patience);
     std::atomic<bool> quit{false};
-    std::thread devices([&] {
+    Thread devices([&] {
       Random own = random_stream(seed, 78);
       while (!quit) {
         if (s.fake->nothing_begun()) {
-          std::this_thread::sleep_for(std::chrono::microseconds(50));
+          sleep_ns(50 * kNsPerUs);
           continue;
         }
         const auto task = s.fake->next();
@@ -402,7 +402,7 @@ TEST(RemotePlane, EveryRequestIsSettledOnceWhateverTheDevicesDo) {
       r.model = static_cast<uint32_t>(random.below(d.models.size()));
       r.deadline = live_now() + d.models[r.model].slo_ns;
       s.plane->submit(r);
-      std::this_thread::sleep_for(std::chrono::microseconds(random.below(1500)));
+      sleep_ns(static_cast<int64_t>(random.below(1500)) * kNsPerUs);
     }
     EXPECT_TRUE(eventually([&] { return s.plane->idle(); }));
     quit = true;
@@ -424,11 +424,11 @@ TEST(RemotePlane, RefusesASchedulerThatFormsBatchesAnew) {
   EXPECT_EQ(plane.error().code(), Code::kUnsupported);
 }
 
-TEST(FeatureMaps, ThatNobodyAsksForDoNotStay) {
+HEDDLE_SIMULATED_TEST(FeatureMaps, ThatNobodyAsksForDoNotStay) {
   FeatureMaps maps(100, 20 * 1000 * kNsPerUs);
   maps.put(1, 0, {10, {}});
   EXPECT_TRUE(maps.get(1, 0));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  sleep_ns(30 * kStepMs);
   maps.put(2, 0, {10, {}});
   EXPECT_FALSE(maps.get(1, 0)) << "it was sent long ago";
   EXPECT_TRUE(maps.get(2, 0));
@@ -462,7 +462,7 @@ TEST(FeatureMaps, KnowWhichTheirWorkerHasMade) {
   EXPECT_FALSE(maps.has_made());
 }
 
-TEST(TimedDevices, BeginNothingForAnEarlierOwner) {
+HEDDLE_SIMULATED_TEST(TimedDevices, BeginNothingForAnEarlierOwner) {
   std::atomic<int> first{0}, second{0};
   TimedDevices devices(1);
   devices.give_to(1);
