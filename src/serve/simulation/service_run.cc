@@ -14,6 +14,8 @@ constexpr int64_t kWarmUp = 1500 * kMs;    // before the first fault
 constexpr int64_t kMeasured = 3000 * kMs;  // after the recovery
 constexpr double kMeasuredLoad = .85;      // of the plan's rate: no device may be missing then
 constexpr int64_t kAnswerGrace = 3000 * kMs;
+// An end waits when 64 KiB are on their way: that, and one message. The least messages have some bytes.
+constexpr size_t kMostStreamBytes = 256 << 10, kMostStreamMessages = 20'000;
 
 }  // namespace
 
@@ -49,6 +51,8 @@ void ServiceRun::set_up() {
     what_.max_memory = 60 * sizeof(uint64_t);  // of the digests that requests are answered with
   load_ = random_.chance(.7) ? random_.uniform(.2, .5) : random_.uniform(.5, .9);
   network_.watcher = &sessions_;
+  network_.most_stream_bytes = kMostStreamBytes;
+  network_.most_stream_messages = kMostStreamMessages;
   // Before another plan is in use, runs of the one before end.
   if (what_.with_workers && kind_.steady) requests_.longest_ns = RemotePatience().grace_ns;
   simulation_.note(what_.fleet.name + (what_.with_workers ? ", workers" : ", timed here") +

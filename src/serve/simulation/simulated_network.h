@@ -72,6 +72,8 @@ class SimulatedNetwork final : public WorkerNetwork {
                                                  WorkerCalled& called) override;
 
   Delays delays;
+  // On their way in one direction of a stream; more fails the run.
+  size_t most_stream_bytes = SIZE_MAX, most_stream_messages = SIZE_MAX;
   SessionWatcher* watcher = nullptr;
 
   // Nothing that one sends reaches the other before `until`.

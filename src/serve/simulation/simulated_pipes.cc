@@ -4,12 +4,6 @@
 #include "simulated_network.h"
 
 namespace heddle {
-namespace {
-
-// An end waits when a window of 64 KiB is full (write_all()): that, and one message. The least messages are some bytes.
-constexpr size_t kMostStreamBytes = 256 << 10, kMostStreamMessages = 20'000;
-
-}  // namespace
 
 std::shared_ptr<SimulatedPipe> SimulatedNetwork::new_pipe() {
   auto pipe = std::make_shared<SimulatedPipe>();
@@ -39,7 +33,7 @@ void SimulatedNetwork::push(SimulatedPipe& pipe, int end, SimulatedPacket packet
   half.last_at = packet.at = std::max(half.last_at, simulation.now() + delay());
   half.bytes += packet.bytes.size();
   half.packets.push_back(std::move(packet));
-  if (half.bytes > kMostStreamBytes || half.packets.size() > kMostStreamMessages)
+  if (half.bytes > most_stream_bytes || half.packets.size() > most_stream_messages)
     simulation.fail("stream " + std::to_string(pipe.id) + ": " + std::to_string(half.packets.size()) +
                     " messages, " + std::to_string(half.bytes) + " bytes are on their way in one direction");
   simulation.wake(&half);
