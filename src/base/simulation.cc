@@ -67,6 +67,8 @@ class Simulation::System final : public internal::SimulatedSystem {
     const void* place = nullptr;  // that it waits at
     int64_t until = 0;            // it may go on then; with a place, when it is woken, too
     int64_t held_until = 0;       // but not before
+    uint64_t places_to_hold = 0;  // places that it passes until it is held up; 0: it is not
+    int64_t hold_until = 0;       // then
     bool finished = false;
 #if defined(HEDDLE_ADDRESS_SANITIZER)
     void* fake_stack = nullptr;
@@ -101,6 +103,11 @@ class Simulation::System final : public internal::SimulatedSystem {
 
   // SimulatedSystem:
   void pass() override {
+    if (looking_) return;
+    if (current_->places_to_hold > 0 && --current_->places_to_hold == 0) {
+      current_->held_until = current_->hold_until;
+      return yield();
+    }
     if (stall_chance_ > 0 && choices_.chance(stall_chance_)) {
       current_->until = now_ + static_cast<int64_t>(choices_.unit() * static_cast<double>(longest_stall_));
       return yield();
@@ -108,11 +115,13 @@ class Simulation::System final : public internal::SimulatedSystem {
     if (choices_.chance(options_.switching)) yield();
   }
   void wait(const void* place, int64_t until) override {
+    if (looking_) throw Busy();
     current_->place = place;
     current_->until = choices_.chance(kEarlyEnds) ? std::min(until, now_ + kEarlyEndNs) : until;
     yield();
   }
   void wake(const void* place, bool all) override {
+    if (looking_) return;
     if (all) {
       for (auto* f : live_)
         if (f->place == place) set_ready(*f);
@@ -131,10 +140,25 @@ class Simulation::System final : public internal::SimulatedSystem {
     while (!other->finished) wait(other, internal::kEver);
   }
 
+  struct Busy {};  // a look comes to a lock that a thread has
+
   [[noreturn]] void fail(const std::string& why) {
+    looking_ = false;
     failure_ = why;
     switch_to(outer_);
     std::abort();
+  }
+
+  bool look(const std::function<void()>& read) {
+    looking_ = true;
+    bool done = true;
+    try {
+      read();
+    } catch (const Busy&) {
+      done = false;
+    }
+    looking_ = false;
+    return done;
   }
 
   uint64_t create(Process process, std::function<void()> run) {
@@ -288,6 +312,7 @@ class Simulation::System final : public internal::SimulatedSystem {
   uint64_t steps_ = 0, digest_ = 0xcbf29ce484222325;
   double stall_chance_ = 0;
   int64_t longest_stall_ = 0;
+  bool looking_ = false;
   std::string failure_;
   std::vector<ProcessState> processes_;
   std::vector<std::unique_ptr<Fibre>> fibres_;  // [id - 1]
@@ -337,8 +362,12 @@ void Simulation::hold_up(Process process, int64_t until) {
     if (f->process == process) threads.push_back(f);
   if (!threads.empty()) threads[random().below(threads.size())]->held_until = until;
 }
+void Simulation::hold_up_here(uint64_t places, int64_t until) {
+  system_->current_->places_to_hold = places;
+  system_->current_->hold_until = until;
+}
 void Simulation::end_hold_ups() {
-  for (auto* f : system_->live_) f->held_until = 0;
+  for (auto* f : system_->live_) f->held_until = f->hold_until = 0;
 }
 bool Simulation::frozen(Process process) const {
   return system_->processes_[process].frozen_until > system_->now_;
@@ -352,5 +381,6 @@ void Simulation::set_stalls(double chance, int64_t longest_ns) {
 }
 void Simulation::wait(const void* place, int64_t until) { system_->wait(place, until); }
 void Simulation::wake(const void* place) { system_->wake(place, true); }
+bool Simulation::look(const std::function<void()>& read) { return system_->look(read); }
 
 }  // namespace heddle

@@ -157,6 +157,62 @@ TEST(SimulatedThreads, AProcessThatStandsStillGoesOnLater) {
   EXPECT_TRUE(status.ok());
 }
 
+// A look finds a lock that nobody has, gives way to one that somebody has, and lets no other thread go on.
+TEST(SimulatedThreads, ALookChangesNothing) {
+  Simulation simulation(seeded(3));
+  const auto status = simulation.run([&] {
+    Mutex mutex;
+    int counted = 0, seen = -1;
+    const auto read = [&] {
+      const std::lock_guard lock(mutex);
+      seen = counted;
+    };
+    Thread other([&] {
+      for (int i = 0; i < 3; ++i) {
+        const std::lock_guard lock(mutex);
+        ++counted;
+        sleep_ns(10);
+      }
+    });
+    int looks = 0, refused = 0;
+    while (counted < 3) {
+      const int before = counted;
+      const auto digest = simulation.digest();
+      if (simulation.look(read)) {
+        ++looks;
+        EXPECT_EQ(seen, before);
+      } else {
+        ++refused;
+      }
+      EXPECT_EQ(counted, before);
+      EXPECT_EQ(simulation.digest(), digest);
+      sleep_ns(3);
+    }
+    other.join();
+    EXPECT_TRUE(simulation.look(read));
+    EXPECT_EQ(seen, 3);
+    EXPECT_GT(looks, 0);
+    EXPECT_GT(refused, 0);
+  });
+  EXPECT_TRUE(status.ok()) << status.error().to_string();
+}
+
+TEST(SimulatedThreads, OneIsHeldUpBetweenTwoOfItsSteps) {
+  Simulation simulation({.seed = 4, .switching = 0});
+  const auto status = simulation.run([&] {
+    const int64_t until = simulation.now() + 1'000'000;
+    Mutex mutex;
+    simulation.hold_up_here(2, until);
+    mutex.lock();
+    EXPECT_LT(simulation.now(), until);
+    mutex.unlock();
+    mutex.lock();
+    EXPECT_GE(simulation.now(), until);
+    mutex.unlock();
+  });
+  EXPECT_TRUE(status.ok()) << status.error().to_string();
+}
+
 TEST(SimulatedThreads, AFailureAndARunWithoutEndAreErrors) {
   Simulation failing(seeded(1));
   const auto failed = failing.run([&failing] {

@@ -466,13 +466,30 @@ HEDDLE_SIMULATED_TEST(TimedDevices, BeginNothingForAnEarlierOwner) {
   std::atomic<int> first{0}, second{0};
   TimedDevices devices(1);
   devices.give_to(1);
-  devices.run(1, 0, 60'000 * kStepMs, [&](TimeNs) { ++first; });
+  devices.run(1, 0, 60'000 * kStepMs, [&](TimeNs, const std::string&) { ++first; });
   devices.give_to(2);
-  devices.run(1, 0, 0, [&](TimeNs) { ++first; });
+  devices.run(1, 0, 0, [&](TimeNs, const std::string&) { ++first; });
   devices.give_to(1);  // late
-  devices.run(2, 0, kStepMs, [&](TimeNs) { ++second; });
+  devices.run(2, 0, kStepMs, [&](TimeNs, const std::string&) { ++second; });
   EXPECT_TRUE(eventually([&] { return second == 1; }));
   EXPECT_EQ(first, 0);
+  const auto counts = devices.counts();
+  EXPECT_EQ(counts.owner, 2U);
+  EXPECT_EQ(counts.runs, 1U);
+  EXPECT_EQ(counts.of_owner, 1U);
+  EXPECT_EQ(counts.strays, 0U);
+}
+
+// Such a run is over for its device: the next one goes on.
+TEST(TimedDevices, ReportWhyARunHasFailed) {
+  std::atomic<int> good{0};
+  std::string why;
+  TimedDevices devices(1, [](uint32_t device) { return device == 3 ? "it is too hot" : ""; });
+  devices.run(0, 3, kStepMs, [&](TimeNs, const std::string& error) { why = error; });
+  devices.run(0, 3, kStepMs, [&](TimeNs, const std::string&) { ++good; });
+  EXPECT_TRUE(eventually([&] { return good == 1; }));
+  EXPECT_EQ(why, "it is too hot");
+  EXPECT_EQ(devices.counts().runs, 0U);
 }
 
 }  // namespace

@@ -147,7 +147,10 @@ void SessionChecks::server_gets(uint64_t stream, const worker::FromWorker& messa
   for (const auto& [device, run] : session.running)
     if (run.attempt == attempt && is_overdue(session, run)) ++overdue_[session.server];
   std::erase_if(session.running, [attempt](const auto& entry) { return entry.second.attempt == attempt; });
-  runs_[{session.server, session.worker}] += message.done().measured_ns() > 0;
+  if (message.done().measured_ns() <= 0) return;
+  ++runs_[{session.server, session.worker}];
+  ++worker_runs_[session.worker_process];
+  ++session.runs;
 }
 
 // So late that the server must have given it up before, since nothing held it up.
@@ -179,6 +182,23 @@ void SessionChecks::check_times(int64_t silence_ns) const {
 uint64_t SessionChecks::runs(Process server, const std::string& worker) const {
   const auto it = runs_.find({server, worker});
   return it == runs_.end() ? 0 : it->second;
+}
+
+uint64_t SessionChecks::runs(Process worker) const {
+  const auto it = worker_runs_.find(worker);
+  return it == worker_runs_.end() ? 0 : it->second;
+}
+
+uint64_t SessionChecks::runs_of_session(Process worker) const {
+  for (const auto& [number, s] : sessions_)
+    if (s.worker_process == worker && s.open && !s.over) return s.runs;
+  return 0;
+}
+
+size_t SessionChecks::open_sessions(Process worker) const {
+  size_t n = 0;
+  for (const auto& [number, s] : sessions_) n += s.open && s.worker_process == worker;
+  return n;
 }
 
 uint64_t SessionChecks::overdue(Process server) const {
@@ -229,6 +249,11 @@ void RequestChecks::check_answered(int64_t grace_ns) const {
       simulation.fail("request " + std::to_string(r) + " has no answer " +
                       std::to_string((simulation.now() - requests_[r].deadline) / kMs) +
                       " ms after its deadline");
+}
+
+size_t RequestChecks::open(Process server) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(open_, [this, server](uint64_t r) { return requests_[r].server == server; }));
 }
 
 uint64_t RequestChecks::requests(Process server) const {

@@ -53,6 +53,10 @@ class SessionChecks final : public SessionWatcher {
 
   // Of the worker's runs, those whose end has reached this server.
   uint64_t runs(Process server, const std::string& worker) const;
+  // Of the worker process's runs, those whose end has reached a server; and of these, those of the session that it has.
+  uint64_t runs(Process worker) const;
+  uint64_t runs_of_session(Process worker) const;
+  size_t open_sessions(Process worker) const;  // that it keeps, those that it has not answered yet among them
   // Runs that this server must have given up before they ended.
   uint64_t overdue(Process server) const;
 
@@ -71,6 +75,7 @@ class SessionChecks final : public SessionWatcher {
     std::map<uint64_t, int64_t> arrived;  // when, by attempt
     int64_t called = 0, heard = 0;        // by the server; the worker has heard of it
     uint64_t generation = 0;              // of the last run
+    uint64_t runs = 0;                    // whose end has reached the server
     int64_t other_generation = 0;         // since when it is another one than before; 0: always
     bool open = false;                    // for the worker
     bool over = false, told = false;      // for the server
@@ -93,7 +98,7 @@ class SessionChecks final : public SessionWatcher {
       announced_;                                   // server, address: no call has come since
   std::map<Process, std::set<uint64_t>> attempts_;  // that a server has sent
   std::map<std::pair<Process, std::string>, uint64_t> runs_;
-  std::map<Process, uint64_t> overdue_;
+  std::map<Process, uint64_t> overdue_, worker_runs_;
 };
 
 // The requests and their answers, by server.
@@ -118,6 +123,7 @@ class RequestChecks {
   // Every answer has its request's digest. Devices timed in the server give none.
   bool have_digests = false;
 
+  size_t open(Process server) const;  // without an answer
   uint64_t requests(Process server) const;
   uint64_t answers(Process server) const;  // that are no error
   uint64_t sent() const { return requests_.size(); }

@@ -21,7 +21,7 @@ void ServiceRun::inject() {
   choose_server();
   if (what_.has_store() && random_.chance(.25)) return what_.drive ? disturb_drive() : disturb_store();
   if (!what_.with_workers) return inject_here();
-  switch (random_.below(14)) {
+  switch (random_.below(15)) {
     case 0:
       return cut(server_->process, any_worker().process, true);
     case 1:
@@ -52,6 +52,8 @@ void ServiceRun::inject() {
       return delay_messages();
     case 12:
       return random_.chance(.2) ? hold_up(*slots_[any_server()]) : hold_up(any_worker());
+    case 13:
+      return fail_device();
     default:
       return change_plan();
   }
@@ -98,8 +100,14 @@ void ServiceRun::pause(SimulatedProcess& who) {
 void ServiceRun::hold_up(SimulatedProcess& who) {
   if (who.crashed) return;
   const int64_t for_ns = some_ms(5, kLongestPause / kMs);
-  note("a thread of " + who.name + " stands still for " + std::to_string(for_ns / kMs) + " ms");
-  simulation_.hold_up(who.process, simulation_.now() + for_ns);
+  const bool reader = random_.chance(.5);
+  note(std::string(reader ? "the next reader" : "a thread") + " of " + who.name + " stands still for " +
+       std::to_string(for_ns / kMs) + " ms");
+  if (reader) {
+    network_.hold_up_reader(who.process, simulation_.now() + for_ns);
+  } else {
+    simulation_.hold_up(who.process, simulation_.now() + for_ns);
+  }
   disturb(who, for_ns);
 }
 
@@ -107,6 +115,26 @@ void ServiceRun::disturb(const SimulatedProcess& who, int64_t for_ns) {
   disturbances_.add(who.process, simulation_.now() + for_ns);
   if (std::ranges::find(slots_, &who, &std::shared_ptr<SimulatedServer>::get) != slots_.end())
     server_paused_ += for_ns;
+}
+
+// Runs end with an error, on one device of the worker or on all, until it works again.
+void ServiceRun::fail_device() {
+  const auto& name = any_worker().name;
+  if (failing_.erase(name) > 0) return note("the devices of " + name + " work again");
+  FailingDevices failing;
+  if (random_.chance(.5)) {
+    failing.every = 3;
+    failing.first = static_cast<uint32_t>(random_.below(failing.every));
+  }
+  failing.chance = random_.uniform(.1, 1);
+  note("runs of devices of " + name + " fail");
+  failing_[name] = failing;
+}
+
+std::string ServiceRun::run_error(const std::string& worker, uint32_t device) {
+  const auto it = failing_.find(worker);
+  if (it == failing_.end() || device % it->second.every != it->second.first) return {};
+  return random_.chance(it->second.chance) ? "the device has failed" : "";
 }
 
 void ServiceRun::jump_clock() {
@@ -196,7 +224,7 @@ void ServiceRun::disturb_store() {
 
 void ServiceRun::disturb_drive() {
   auto& drive = *what_.drive;
-  switch (random_.below(4)) {
+  switch (random_.below(6)) {
     case 0:
       return crash_servers_host();
     case 1:
@@ -204,6 +232,10 @@ void ServiceRun::disturb_drive() {
     case 2:
       drive.full = !drive.full;
       return note(drive.full ? "the servers' disk is full" : "the servers' disk has room again");
+    case 3:
+    case 4:
+      drive.hangs = drive.hangs > 0 ? 0 : random_.uniform(.005, .02);
+      return note(drive.hangs > 0 ? "the servers' disk hangs at times" : "the servers' disk hangs no more");
     default:
       drive.failures = drive.failures > 0 ? 0 : random_.uniform(.05, .5);
       return note(drive.failures > 0 ? "the servers' disk reports errors" : "the servers' disk works again");
@@ -239,6 +271,7 @@ void ServiceRun::end_faults() {
   simulation_.note("all faults end");
   network_.heal_all();
   network_.delays.spikes = 0;
+  failing_.clear();
   simulation_.set_stalls(0, 0);
   simulation_.end_hold_ups();
   for (const auto& server : slots_) simulation_.freeze(server->process, 0);
@@ -249,6 +282,7 @@ void ServiceRun::end_faults() {
   if (what_.drive) {
     what_.drive->full = false;
     what_.drive->failures = 0;
+    what_.drive->hangs = 0;
   }
   for (size_t w = 0; w < workers_.size(); ++w) {
     auto& worker = *workers_[w];

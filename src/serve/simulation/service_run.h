@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ class ServiceRun {
   void start_server(size_t slot);
   void choose_server();
   void restart_replaced();
-  void start_worker(size_t w, const WorkerOptions& options);
+  void start_worker(size_t w, WorkerOptions options);
   void send_all(const FleetModel& model);
   void send(const std::shared_ptr<SimulatedServer>& server, const std::string& model, int64_t slo);
   void check_now();
@@ -48,6 +49,11 @@ class ServiceRun {
   void check_workers();
   void check_equal(const std::string& what, uint64_t here, uint64_t there);
   void tear_down();
+
+  // service_looks.cc
+  void look_often();
+  void look_at(const SimulatedWorker& worker);
+  void look_at(const SimulatedServer& server);
 
   // service_faults.cc
   void inject();
@@ -61,6 +67,8 @@ class ServiceRun {
   void disturb(const SimulatedProcess& who, int64_t for_ns);
   void pause(SimulatedProcess& who);
   void hold_up(SimulatedProcess& who);
+  void fail_device();
+  std::string run_error(const std::string& worker, uint32_t device);
   void jump_clock();
   void stall();
   void delay_messages();
@@ -83,6 +91,11 @@ class ServiceRun {
   SimulatedService what_;
   double load_ = 0;
   int64_t server_paused_ = 0;
+  struct FailingDevices {
+    uint32_t first = 0, every = 1;  // of a plan's numbers for devices: each so many-th
+    double chance = 0;              // of each run
+  };
+  std::map<std::string, FailingDevices> failing_;  // by worker
   bool sending_ = true;
   int senders_ = 0;
   std::vector<std::shared_ptr<Change>> changes_;

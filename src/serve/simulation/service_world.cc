@@ -72,6 +72,7 @@ Result<std::unique_ptr<FleetControl>> SimulatedServer::make_control(const FleetC
 
 void SimulatedServer::open() {
   auto& simulation = Simulation::current();
+  service.set_max_memory(what_.max_memory);
   if (what_.has_store() && !lead()) return;
   if (what_.with_workers) {
     bus = in_process_bus({.lease_s = what_.lease_s}).value();

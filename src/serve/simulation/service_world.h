@@ -76,6 +76,7 @@ struct SimulatedService {
   bool with_workers = true;
   double lease_s = 1;
   size_t max_queued = 100'000;
+  size_t max_memory = SIZE_MAX;  // of all requests' outputs
   // Where servers keep their lease and state, so that one leads: a store on another host, or a folder of theirs. Both
   // null: there is one server, which keeps nothing.
   std::shared_ptr<SimulatedDisk> disk;

@@ -8,6 +8,8 @@
 namespace heddle {
 namespace {
 
+constexpr int64_t kLongestHang_ns = 4'000'000'000;
+
 size_t part_of(size_t size, Random& random) {
   return static_cast<size_t>(static_cast<double>(size) * random.unit());
 }
@@ -63,6 +65,7 @@ void SimulatedFiles::crash() {
 
 bool SimulatedFiles::pass() {
   auto& random = Simulation::current().random();
+  if (drive_.hangs > 0 && random.chance(drive_.hangs)) sleep_ns(random.between(0, kLongestHang_ns));
   sleep_ns(random.chance(.02) ? random.between(1'000'000, 50'000'000) : random.between(10'000, 300'000));
   return !crashed_;
 }

@@ -19,6 +19,7 @@ class SimulatedDrive {
  public:
   bool full = false;    // nothing more can be written
   double failures = 0;  // the chance that a sync reports an error, and has done nothing
+  double hangs = 0;     // the chance that a call takes up to 4 s
   // The host crashes. A file that was not synced has its old content, the new, or the new one's beginning, with zeros
   // behind it or nothing. A name stands for any of the files that it stood for since its folder was synced.
   void crash();

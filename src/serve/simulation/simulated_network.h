@@ -72,6 +72,8 @@ class SimulatedNetwork final : public WorkerNetwork {
                                                  WorkerCalled& called) override;
 
   Delays delays;
+  // On their way in one direction of a stream; more fails the run.
+  size_t most_stream_bytes = SIZE_MAX, most_stream_messages = SIZE_MAX;
   SessionWatcher* watcher = nullptr;
 
   // Nothing that one sends reaches the other before `until`.
@@ -82,9 +84,9 @@ class SimulatedNetwork final : public WorkerNetwork {
   void crash(Simulation::Process process, bool with_host);
   int64_t cut_until(Simulation::Process from, Simulation::Process to) const;
   int64_t delay();
-  size_t most_bytes() const {
-    return most_bytes_;
-  }  // that ever were on their way in one direction of a stream
+  // A thread of the process that has just read a message stands still until then, here or some steps later.
+  void hold_up_reader(Simulation::Process process, int64_t until) { readers_held_[process] = until; }
+  void message_read();  // by the thread that calls it
 
   // For the ends.
   struct Listening {
@@ -107,7 +109,7 @@ class SimulatedNetwork final : public WorkerNetwork {
   std::map<std::pair<Simulation::Process, Simulation::Process>, int64_t> cuts_;
   std::vector<std::weak_ptr<SimulatedPipe>> pipes_;
   uint64_t pipe_count_ = 0;
-  size_t most_bytes_ = 0;
+  std::map<Simulation::Process, int64_t> readers_held_;
 };
 
 }  // namespace heddle

@@ -90,7 +90,8 @@ class CheckedStore final : public SharedStore {
     known.tried.insert(value);
     auto done = store_->set(key, value, revision);
     if (!done.ok() || !*done) return done;
-    if (**done == known.revision) fail(key, "is set twice to the same revision");
+    // Also to one that is not the newest any more, by a server that stood still meanwhile.
+    if (!known.set.insert(**done).second) fail(key, "is set twice to revision " + std::to_string(**done));
     if (**done < known.revision) return done;
     known.revision = **done;
     known.value = value;

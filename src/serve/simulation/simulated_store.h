@@ -26,6 +26,7 @@ struct StoreLedger {
     uint64_t revision = 0;
     std::string value;
     std::set<std::string> tried;  // all values that were to be set
+    std::set<uint64_t> set;       // all revisions that a server was told to have set
     uint64_t term = 0;            // the newest of the leaders that have saved a state
   };
   std::map<std::string, Confirmed> entries;

@@ -192,8 +192,13 @@ class WorkerProcess final : public Worker {
     c.maps_received = resources_.maps_received;
     c.map_bytes_received = resources_.map_bytes_received;
     c.maps_kept = resources_.maps.size();
+    const auto timed = resources_.devices.counts();
+    c.timed_runs = timed.runs;
+    c.session_runs = timed.of_owner;
+    c.stray_runs = timed.strays;
     const auto session = calls_.current();
     c.connected = session && session->open();
+    if (session) session->add_counts(c);
     const std::lock_guard lock(mutex_);
     c.announcement_error = announcement_error_;
     return c;

@@ -65,6 +65,14 @@ bool WorkerSession::idle() const {
   return under_way_.empty() && outbox_.empty();
 }
 
+void WorkerSession::add_counts(WorkerCounters& to) const {
+  to.open_inputs = open_inputs_;
+  const std::lock_guard lock(mutex_);
+  to.plans = roles_.size();
+  to.steps = under_way_.size();
+  to.unsent = outbox_.size();
+}
+
 bool WorkerSession::is_silent() const { return live_now() - heard_ns_ > patience_ns_; }
 
 void WorkerSession::read_done(bool ok) {
@@ -210,6 +218,7 @@ bool WorkerSession::take(const worker::Input& input, grpc::Status& refusal) {
   // Drops the inputs of batches whose run was never requested.
   while (inputs_.size() > limits.open_inputs || input_bytes_ > limits.input_bytes)
     take_inputs(inputs_.begin()->first);
+  open_inputs_ = inputs_.size();
   return true;
 }
 
@@ -219,6 +228,7 @@ WorkerSession::Inputs WorkerSession::take_inputs(uint64_t attempt) {
   auto in = std::move(it->second);
   input_bytes_ -= in.bytes;
   inputs_.erase(it);
+  open_inputs_ = inputs_.size();
   return in;
 }
 
@@ -353,9 +363,10 @@ void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role, 
   // The generation keeps batches of different plans apart where devices have the same numbers.
   resources_.devices.run(number, device, run.expected_ns(),
                          [self = weak_from_this(), map = std::move(map), attempt, generation, batch, device,
-                          last](TimeNs measured) {
+                          last](TimeNs measured, const std::string& error) {
                            const auto session = self.lock();
                            if (!session || !session->open()) return;
+                           if (!error.empty()) return session->done(attempt, generation, 0, error);
                            if (!last) session->resources_.maps.put(batch, device, map, true);
                            session->done(attempt, generation, measured, "",
                                          last ? map.digests : std::vector<uint64_t>());

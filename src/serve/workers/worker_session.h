@@ -36,7 +36,7 @@ struct WorkerResources {
       : name(options.name),
         program(options.program),
         clock(options.clock),
-        devices(options.slowdown),
+        devices(options.slowdown, options.timed_run_error),
         token(options.security.token),
         share_cores(options.share_cores),
         network(options.network ? options.network : grpc_worker_network()),
@@ -74,6 +74,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   // True when nothing runs, travels or waits to be sent.
   bool idle() const;
   uint64_t epoch() const { return epoch_; }
+  void add_counts(WorkerCounters& to) const;
   // True after two leases without a message of the server, which then counts as lost.
   bool is_silent() const;
   // Called once, after the handshake: calls opened(), or tells why the server is refused.
@@ -125,6 +126,7 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   bool begun_ = false, challenged_ = false;
   std::map<uint64_t, Inputs> inputs_;  // [attempt]
   uint64_t input_bytes_ = 0;
+  std::atomic<uint64_t> open_inputs_{0};  // entries of inputs_, for other threads
   std::atomic<uint64_t> epoch_{0};
   std::atomic<int64_t> heard_ns_{0}, patience_ns_{0};
   std::atomic<bool> open_{false};

@@ -65,6 +65,8 @@ class Simulation {
   bool frozen(Process process) const;
   // One of its threads, which random() chooses, does not go on before `until`, as one that hangs in a system call.
   void hold_up(Process process, int64_t until);
+  // The thread that calls it, at the so many-th place from here where others may go on.
+  void hold_up_here(uint64_t places, int64_t until);
   void end_hold_ups();
   void set_wall_offset(Process process, int64_t ns);
   // Chance of a thread to be held up for up to `longest_ns` at a place where others may go on.
@@ -74,6 +76,11 @@ class Simulation {
   // may end early.
   void wait(const void* place, int64_t until);
   void wake(const void* place);
+
+  // Runs `read`, which changes nothing, as if in no time: no other thread goes on and no choice is made, so a check may
+  // look at everything as often as it likes. False: it came to a lock that a thread has, and was given up there by an
+  // exception.
+  bool look(const std::function<void()>& read);
 
  private:
   class System;

@@ -36,10 +36,10 @@ struct ServiceSimulationResult {
 
 // For a time (kSimulatedFaults_s) the seed's faults happen; then all faults end. What must hold:
 // - each request that a live server has accepted gets one answer, which has the digest of its own payload;
-// - no step is sent twice, and no device is given two runs at once or two workers at once;
-// - streams, threads and requests in work stay bounded, and in the end none is left;
+// - no step is sent twice, and no device is given two runs at once or two workers at once, or runs for two servers;
+// - memory and queues of servers, workers and streams stay bounded at all times, and in the end none is left;
 // - kSimulatedRecovery_s after the last fault at least kSimulatedAttainment of the requests are in time again;
-// - the server's counts of requests and of each worker's runs are those of the clients and of the network.
+// - the server's counts of requests and of each worker's runs are those of the clients, the network and the devices.
 ServiceSimulationResult simulate_service(const ServiceSimulationOptions& options);
 
 inline constexpr double kSimulatedFaults_s = 8;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,6 +36,9 @@ struct WorkerOptions {
   std::string models;  // folder with the models' files, by their names; empty: by the fleet file's paths
   double slowdown =
       1;  // factor on the times of its devices; .01 to 1000, at least 1 for devices that compute
+  // Asked at the end of each run of a timed device, which has the plan's number for it: why the run fails; empty: it
+  // does not. Must not block. Null: none fails.
+  std::function<std::string(uint32_t device)> timed_run_error;
   // Its devices may have cores in common with those of other workers on this host that say so, too. Otherwise
   // a worker whose devices overlap with those of one that is there is refused: a plan takes them for two.
   bool share_cores = false;
@@ -48,7 +52,13 @@ struct WorkerOptions {
 struct WorkerCounters {
   uint64_t sessions = 0, runs = 0, rows = 0;
   uint64_t maps_sent = 0, maps_received = 0, map_bytes_received = 0;
-  uint64_t maps_kept = 0;          // now, for devices that may ask for them
+  uint64_t maps_kept = 0;  // now, for devices that may ask for them
+  // Of the session that has the worker, now: plans that it has parts of, steps that have begun and not ended, messages
+  // that wait to be sent, and batches whose inputs have come before their run.
+  uint64_t plans = 0, steps = 0, unsent = 0, open_inputs = 0;
+  // Of timed devices: runs that have ended without an error, of all sessions and of the one that has the worker, and
+  // runs under way for others than that one. A device that works for two sessions shows in the last.
+  uint64_t timed_runs = 0, session_runs = 0, stray_runs = 0;
   bool connected = false;          // a server's session is open
   std::string announcement_error;  // of the last announcement; empty: it was taken
 };
