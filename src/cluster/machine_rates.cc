@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "heddle/base/quantiles.h"
+
 namespace heddle {
 namespace {
 
@@ -153,9 +155,7 @@ double handover(std::span<const int> cores, double seconds) {
   });
   driver.join();
   partner.join();
-  const auto middle = round_trips.begin() + static_cast<std::ptrdiff_t>(round_trips.size() / 2);
-  std::nth_element(round_trips.begin(), middle, round_trips.end());
-  return *middle / 2;
+  return median_us(round_trips) / 2;
 }
 
 constexpr double kSliceSeconds = 0.03;

@@ -20,7 +20,6 @@ namespace {
 
 constexpr double kLeastGain = 1e-3;
 constexpr size_t kMostSuggestions = 8;
-constexpr double kBoundTolerance = 1e-5;  // of solvers
 
 void try_change(const Problem& changed, const Plan& plan, double value_us, const std::string& text,
                 std::vector<Suggestion>& out) {
@@ -289,7 +288,7 @@ std::optional<NextBottleneck> next_bottleneck(const Problem& problem, const Plan
 }
 
 void add_warnings(const Problem& problem, Explanation& e) {
-  if (e.bound.us > e.value_us * (1 + kBoundTolerance))
+  if (e.bound.us > e.value_us * (1 + kSolverTolerance))
     e.warnings.push_back("the plan is below its bound, so one of the two is wrong; see heddle verify");
   for (const auto& d : e.devices) {
     if (d.is_left_out()) e.warnings.push_back(d.device + " was requested but is not used: " + d.reason);

@@ -6,13 +6,13 @@
 #include <cmath>
 
 #include "cp_state.h"
+#include "heddle/base/gap.h"
 
 namespace heddle {
 namespace {
 
 // HiGHS takes a binary of 1e-6 for 0; a big constant of this size turns that into a hundredth.
 constexpr Wide kMostForHighs = 10'000;
-constexpr double kAgreement = 1e-5;
 
 void answer_twice(const auto& model, SolveOptions options, const std::string& name, const std::string& form,
                   std::vector<SolverAnswer>& answers) {
@@ -75,7 +75,7 @@ std::string contradiction(std::span<const SolverAnswer> answers) {
         return fmt::format("{} finds no solution, {} one of value {:.9g}", a.by, b.by, b.value);
       if (b.status == SolveStatus::kOptimal && a.status == SolveStatus::kUnbounded)
         return fmt::format("{} finds no least value, {} finds {:.9g}", a.by, b.by, b.value);
-      if (b_solves && a.bound > b.value + kAgreement * std::max(1.0, std::fabs(b.value)))
+      if (b_solves && a.bound > b.value + kSolverTolerance * std::max(1.0, std::fabs(b.value)))
         return fmt::format("{} claims the bound {:.9g}, {} has a solution of value {:.9g}", a.by, a.bound,
                            b.by, b.value);
     }

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "data_plane_support.h"
+#include "heddle/base/file.h"
+#include "heddle/fleet/fleet_plan.h"
 #include "heddle/fleet/ppipe_data.h"
 #include "heddle/fleet/sweep.h"
 
@@ -184,6 +187,44 @@ TEST(Sweep, DoesNotDependOnTheThreads) {
   }
   o.load_factors = {-1};
   EXPECT_FALSE(sweep_loads(*d, o).ok());
+}
+
+TEST(Sweep, MoreInTimeThanTheBoundIsAnErrorThatKeepsFleetPlanAndArrivals) {
+  const auto fleet = two_class_fleet();
+  const auto plan = plan_of({{.partitions = {{0, 1, 1, 1, 3}, {1, 2, 0, 1, 2}}, .batch = 1}});
+  const auto d = deploy(fleet, plan);
+  ASSERT_TRUE(d.ok());
+  SweepOptions o;
+  o.load_factors = {.5};
+  o.duration_s = 1;
+  o.bound = true;
+  o.fleet = &fleet;
+  o.plan = &plan;
+  auto points = sweep_loads(*d, o);
+  ASSERT_TRUE(points.ok()) << points.error().to_string();
+  SweepPoint wrong = points->front();
+  ASSERT_GT(wrong.result.models[0].requests.in_time, 0u);
+  wrong.bound[0] = wrong.result.models[0].requests.in_time - 1;
+  const std::vector<Arrival> arrivals = {{1'234'567, 0}};
+  const auto status = check_point(wrong, arrivals, o);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Code::kInternal);
+  const std::string text = status.error().to_string();
+  EXPECT_NE(text.find("requests in time are more than the bound, " + std::to_string(wrong.bound[0])),
+            std::string::npos)
+      << text;
+  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  const auto kept = read_fleet(name + "-fleet.json");
+  ASSERT_TRUE(kept.ok()) << text;
+  EXPECT_TRUE(read_fleet_plan(name + "-plan.json", *kept).ok());
+  const auto csv = read_file(name + "-arrivals.csv");
+  ASSERT_TRUE(csv.ok());
+  EXPECT_EQ(*csv, "time_us,model\n1234.567," + fleet.models[0].name + "\n");
+  for (const char* end : {"-fleet.json", "-plan.json", "-arrivals.csv"}) std::filesystem::remove(name + end);
+  o.fleet = nullptr;
+  o.plan = nullptr;
+  EXPECT_NE(check_point(wrong, arrivals, o).error().to_string().find("report this with the fleet file"),
+            std::string::npos);
 }
 
 TEST(Sweep, TheGreatestLoadIsFoundByBisection) {

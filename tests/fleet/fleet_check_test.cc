@@ -105,6 +105,23 @@ TEST(FleetChecker, AcceptsAPlanAndNamesWhatIsWrongWithItsCopies) {
   EXPECT_THAT(first_problem(bad), HasSubstr("bytes of parameters"));
 }
 
+TEST(FleetCheck, APlanIsHeldAgainstAnotherPlansBound) {
+  const Planned good = planned();
+  FleetPlan plan = good.plan;
+  EXPECT_TRUE(hold_against(good.fleet, plan, plan.value * 2, {"another", ""}).ok());
+  EXPECT_EQ(plan.bound, plan.value * 2);
+  EXPECT_TRUE(hold_against(good.fleet, plan, plan.value * (1 - 1e-6), {"solved", "HiGHS 1.15.1"}).ok());
+  EXPECT_EQ(plan.bound, plan.value) << "within the solvers' tolerance";
+  const auto status = hold_against(good.fleet, plan, plan.value * .99, {"solved", "HiGHS 1.15.1"});
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().to_string(),
+              HasSubstr("(claimed by HiGHS 1.15.1: solved); one of the two is wrong"));
+  const std::string text = status.error().to_string();
+  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  EXPECT_TRUE(std::filesystem::remove(name + "-fleet.json"));
+  EXPECT_TRUE(std::filesystem::remove(name + "-plan.json"));
+}
+
 class FleetFiles : public testing::Test {
  protected:
   void SetUp() override {

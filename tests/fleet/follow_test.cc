@@ -1,14 +1,19 @@
 // Plans that follow the load: books, reasons of changes, fallback, determinism.
 #include "heddle/fleet/follow.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "heddle/base/file.h"
 #include "heddle/fleet/fleet_planner.h"
 
 namespace heddle {
 namespace {
+
+using testing::HasSubstr;
 
 // One model of 10 ms on devices of one class, 30 ms to answer.
 Fleet follow_fleet(int64_t devices) {
@@ -119,6 +124,39 @@ TEST(Follow, WindowsWithoutArrivalsAreServed) {
   const auto r = followed(follow_fleet(3), arrivals, follow_options(20));
   EXPECT_EQ(r.rolling.total.in_time, 1u);
   EXPECT_TRUE(follow_load(follow_fleet(3), {}, follow_options(20)).ok());
+}
+
+TEST(Follow, CoursesBelowTheBoundAreAnErrorThatKeepsFleetAndArrivals) {
+  const Fleet fleet = follow_fleet(20);
+  const auto arrivals = in_steps(std::vector<double>(10, 400));
+  const auto o = follow_options(20);
+  auto r = followed(fleet, arrivals, o);
+  // 400 requests of 10 ms a second need 4 devices.
+  EXPECT_NEAR(r.bound_device_hours, o.attainment * static_cast<double>(arrivals.size()) * .01 / 3600, 1e-6);
+  EXPECT_GT(r.rolling.overtime_hours, 0);
+  r.rolling.device_hours = r.bound_device_hours * .9 - r.rolling.overtime_hours;
+  auto half = r;
+  half.rolling.attainment = o.attainment / 2;
+  EXPECT_TRUE(check_courses(fleet, arrivals, o, half).ok())
+      << "half of the requests need half of the devices";
+  const auto status = check_courses(fleet, arrivals, o, r);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Code::kInternal);
+  const std::string text = status.error().to_string();
+  EXPECT_THAT(text, HasSubstr("the rolling plans serve"));
+  EXPECT_THAT(text, HasSubstr("(proven: prices of the mean rates); one of the two is wrong"));
+  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  const auto kept = read_fleet(name + "-fleet.json");
+  ASSERT_TRUE(kept.ok()) << text;
+  const auto csv = read_file(name + "-arrivals.csv");
+  ASSERT_TRUE(csv.ok());
+  const std::vector<std::string> models = {"m"};
+  const auto again = arrivals_from_csv(*csv, models);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(*again, arrivals);
+  EXPECT_EQ(followed(*kept, *again, o).bound_device_hours, r.bound_device_hours);
+  std::filesystem::remove(name + "-fleet.json");
+  std::filesystem::remove(name + "-arrivals.csv");
 }
 
 TEST(Follow, RefusesOptionsOutOfRange) {

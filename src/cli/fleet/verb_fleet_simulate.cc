@@ -34,24 +34,11 @@ bool read_number(const std::string& text, double min, double max, double& value)
   return !text.empty() && *end == '\0' && value >= min && value <= max;
 }
 
-// "A:B" split at the colons; empty parts stay.
-std::vector<std::string> split_colons(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ':') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 // ".5,.9,1" or FROM:TO:STEP.
 Result<std::vector<double>> load_factors(const std::string& text) {
   const auto expected = "load factors above 0 and up to 100 as A,B,... or FROM:TO:STEP, at most 1000 of them";
   std::vector<double> factors;
-  const auto range = split_colons(text);
+  const auto range = split_at(text, ':');
   if (range.size() == 3) {
     double from = 0, to = 0, step = 0;
     if (!read_number(range[0], 1e-6, 100, from) || !read_number(range[1], from, 100, to) ||
@@ -109,6 +96,7 @@ Result<DeviceFault> fault_flag(const std::string& text, const Deployment& deploy
 
 struct Inputs {
   Fleet fleet;
+  FleetPlan plan;
   Deployment deployment;
   std::optional<Deployment> migrate_to;
   FunctionTrace functions;
@@ -118,26 +106,23 @@ struct Inputs {
   std::string traffic;  // in words
 };
 
-Result<Deployment> read_deployment(const Fleet& fleet, const std::string& path) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, read_fleet_plan(path, fleet));
+// `path`: the plan's file; empty if it was planned here.
+Result<Deployment> deployed(const Fleet& fleet, const FleetPlan& plan, const std::string& path) {
   auto deployment = deploy(fleet, plan);
-  if (!deployment.ok()) return std::move(deployment).error().with_context(path);
-  return deployment;
+  return path.empty() ? std::move(deployment) : with_context(std::move(deployment), path);
 }
 
 std::string planner_of(const FleetSimulateOptions& o) { return o.planner.empty() ? "auto" : o.planner; }
 
 // The plan of --plan, or --planner's.
-Result<Deployment> the_deployment(const FleetSimulateOptions& o, const Fleet& fleet,
-                                  const Invocation& invocation) {
+Result<FleetPlan> the_plan(const FleetSimulateOptions& o, const Fleet& fleet, const Invocation& invocation) {
   if (!o.plan.empty() && !o.planner.empty())
     return invalid_input("--planner " + o.planner + ": the plan is that of --plan; give one of the two");
-  if (!o.plan.empty()) return read_deployment(fleet, o.plan);
+  if (!o.plan.empty()) return read_fleet_plan(o.plan, fleet);
   FleetPlanOptions options;
   options.deadline = Deadline::never(invocation.cancel);
   options.progress = invocation.progress;
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, planner_of(o), options));
-  return deploy(fleet, plan);
+  return plan_fleet(fleet, planner_of(o), options);
 }
 
 // A file's first line shows which kind of trace it is.
@@ -226,7 +211,7 @@ Status read_simulation(const FleetSimulateOptions& o, const Invocation& invocati
   HEDDLE_ASSIGN_OR_RETURN(s.warmup, time_flag("--warmup", o.warmup));
   s.noise.jitter = o.jitter;
   if (!o.stragglers.empty()) {
-    const auto parts = split_colons(o.stragglers);
+    const auto parts = split_at(o.stragglers, ':');
     if (parts.size() != 2 || !read_number(parts[0], 0, 1, s.noise.straggler_share) ||
         !read_number(parts[1], 1, 1000, s.noise.straggler_factor))
       return flag_error("--stragglers", o.stragglers, "SHARE:FACTOR, such as 0.01:10");
@@ -236,14 +221,15 @@ Status read_simulation(const FleetSimulateOptions& o, const Invocation& invocati
     s.faults.push_back(fault);
   }
   if (!o.migrate_to.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(in.migrate_to, read_deployment(in.fleet, o.migrate_to));
+    HEDDLE_ASSIGN_OR_RETURN(const auto next, read_fleet_plan(o.migrate_to, in.fleet));
+    HEDDLE_ASSIGN_OR_RETURN(in.migrate_to, deployed(in.fleet, next, o.migrate_to));
     PlanMigration migration{.to = &*in.migrate_to};
     HEDDLE_ASSIGN_OR_RETURN(migration.at, time_flag("--migrate-at", o.migrate_at));
     HEDDLE_ASSIGN_OR_RETURN(migration.load, time_flag("--load-time", o.load_time));
     s.migrations = {migration};
   }
   if (!o.window.empty()) {
-    const auto parts = split_colons(o.window);
+    const auto parts = split_at(o.window, ':');
     if (parts.size() != 2) return flag_error("--window", o.window, "FROM:TO, such as 1s:1.2s");
     HEDDLE_ASSIGN_OR_RETURN(s.window_from, time_flag("--window", parts[0]));
     HEDDLE_ASSIGN_OR_RETURN(s.window_to, time_flag("--window", parts[1]));
@@ -281,13 +267,16 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
   if (o.compressed && o.trace.empty() && o.traffic.kind != "functions")
     return invalid_input("--compressed belongs to function traces: --traffic functions, or --trace CSV");
   HEDDLE_ASSIGN_OR_RETURN(in.fleet, read_fleet(o.fleet));
-  HEDDLE_ASSIGN_OR_RETURN(in.deployment, the_deployment(o, in.fleet, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(in.plan, the_plan(o, in.fleet, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(in.deployment, deployed(in.fleet, in.plan, o.plan));
   in.sweep.rates_per_s = rates_of(o, in);
   HEDDLE_RETURN_IF_ERROR(read_traffic(o, invocation, in));
   if (o.rate_per_s > 0) in.traffic += fmt::format(", {:.6g} requests/s at load 1", o.rate_per_s);
   HEDDLE_RETURN_IF_ERROR(read_simulation(o, invocation, in));
   in.sweep.duration_s = o.duration_s;
   in.sweep.bound = o.bound;
+  in.sweep.fleet = &in.fleet;
+  in.sweep.plan = &in.plan;
   in.sweep.threads = static_cast<int>(o.threads);
   in.sweep.progress = invocation.progress;
   FleetSimulationView view;

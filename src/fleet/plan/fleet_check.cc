@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
-#include "heddle/base/hash.h"
-#include "heddle/base/json.h"
+#include "heddle/base/gap.h"
+#include "kept_instance.h"
 
 namespace heddle {
 namespace {
@@ -213,15 +213,15 @@ Status check_planned(const Fleet& fleet, const FleetPlan& plan) {
   FleetPlan without = plan;
   without.proof = {};
   if (!fleet_plan_problems(fleet, without).empty()) return internal_error(what);
-  Hasher hash;
-  hash.text(to_json(fleet).dump()).text(to_json(plan, fleet).dump());
-  const std::string name = "beyond-bound-" + hex64(hash.value()), fleet_file = name + "-fleet.json",
-                    plan_file = name + "-plan.json";
-  Status kept = write_fleet(fleet_file, fleet);
-  if (kept.ok()) kept = write_fleet_plan(plan_file, plan, fleet);
   return internal_error(what + " (" + plan.proof.text() + "); one of the two is wrong; " +
-                        (kept.ok() ? "please report it with " + fleet_file + " and " + plan_file
-                                   : "the plan could not be kept: " + kept.error().to_string()));
+                        keep_instance(fleet, &plan, ""));
+}
+
+Status hold_against(const Fleet& fleet, FleetPlan& plan, double bound, const Proof& proof) {
+  plan.bound = bound;
+  plan.proof = proof;
+  if (std::abs(bound - plan.value) <= kSolverTolerance * std::abs(plan.value)) plan.bound = plan.value;
+  return check_planned(fleet, plan);
 }
 
 }  // namespace heddle

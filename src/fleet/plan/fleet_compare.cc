@@ -1,8 +1,7 @@
 #include "heddle/fleet/fleet_compare.h"
 
-#include <cmath>
 #include <optional>
-#include <tuple>
+#include <utility>
 
 #include "heddle/fleet/fleet_check.h"
 
@@ -26,10 +25,7 @@ Result<std::vector<ComparedFleetPlan>> compare_fleet_planners(
   }
   for (auto& [name, plan] : plans) {
     if (!plan.ok()) continue;
-    std::tie(plan->bound, plan->proof) = *bound;  // every plan is held against the best
-    // A solver's bound may be off by its tolerance.
-    if (std::abs(plan->bound - plan->value) <= 1e-5 * std::abs(plan->value)) plan->bound = plan->value;
-    HEDDLE_RETURN_IF_ERROR(check_planned(fleet, *plan));
+    HEDDLE_RETURN_IF_ERROR(hold_against(fleet, *plan, bound->first, bound->second));
   }
   return plans;
 }

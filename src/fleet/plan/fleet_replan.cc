@@ -207,6 +207,12 @@ Result<FleetPlan> cheapest_move(const Fleet& fleet, const FleetPlan& fresh, cons
   return solved_plan(fleet, fresh, program, made.start, solve);
 }
 
+// The solver's tolerance may break a limit, and then the fresh plan is taken. A plan beyond the bound is an error.
+bool holds(const Fleet& fleet, FleetPlan plan) {
+  plan.proof = {};
+  return fleet_plan_problems(fleet, plan).empty();
+}
+
 void keep_margins(const FleetPlan& from, FleetPlan& to) {
   for (size_t m = 0; m < to.models.size(); ++m) to.models[m].margin_us = from.models[m].margin_us;
 }
@@ -247,11 +253,12 @@ Result<FleetReplan> replan_fleet(const Fleet& given, const FleetPlan& running,
   // uses the start solution.
   const bool kept = more_is_better(fresh.objective) ? result.plan.value >= fresh.value * (1 - 1e-6)
                                                     : result.plan.value <= fresh.value * (1 + 1e-6);
-  if (!kept || !fleet_plan_problems(fleet, result.plan).empty() ||
+  if (!kept || !holds(fleet, result.plan) ||
       moved(before, holdings(result.plan)) > result.moved_devices_fresh)
     result.plan = fresh;
   keep_margins(running, result.plan);
   list_moves(before, result);
+  HEDDLE_RETURN_IF_ERROR(hold_against(fleet, result.plan, fresh.bound, fresh.proof));
   return result;
 }
 
@@ -271,10 +278,10 @@ Result<FleetReplan> replan_for_load(const Fleet& given, const FleetPlan& running
   const auto price = [&](const FleetPlan& plan) {
     return plan.value + price_of_moves(before, holdings(plan), spare, prices);
   };
-  if (!fleet_plan_problems(fleet, result.plan).empty() || price(result.plan) > price(fresh))
-    result.plan = fresh;
+  if (!holds(fleet, result.plan) || price(result.plan) > price(fresh)) result.plan = fresh;
   keep_margins(running, result.plan);
   list_moves(before, result);
+  HEDDLE_RETURN_IF_ERROR(hold_against(fleet, result.plan, fresh.bound, fresh.proof));
   return result;
 }
 

@@ -1,7 +1,10 @@
 #include "heddle/fleet/arrivals.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "heddle/base/numbers.h"
@@ -267,6 +270,14 @@ Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<
   if (arrivals.empty()) return invalid_input("there is no arrival");
   sort_arrivals(arrivals);
   return arrivals;
+}
+
+std::string arrivals_to_csv(const Fleet& fleet, std::span<const Arrival> arrivals) {
+  std::string text = "time_us,model\n";
+  for (const Arrival& a : arrivals)
+    fmt::format_to(std::back_inserter(text), "{}.{:03},{}\n", a.at / 1000, a.at % 1000,
+                   fleet.models[a.model].name);
+  return text;
 }
 
 void scale_arrivals(std::vector<Arrival>& arrivals, double factor) {

@@ -1,11 +1,17 @@
 #include "heddle/fleet/follow.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <numeric>
+#include <utility>
 
 #include "follow_plans.h"
+#include "heddle/base/gap.h"
 #include "heddle/fleet/fleet_replan.h"
+#include "plan/kept_instance.h"
 
 namespace heddle {
 namespace {
@@ -49,7 +55,9 @@ class Follower {
       : options_(options),
         arrivals_(arrivals),
         plans_(fleet, options),
-        windows_(arrivals, fleet.models.size(), options) {}
+        windows_(arrivals, fleet.models.size(), options) {
+    for (const FleetModel& m : fleet.models) longest_slo_s_ = std::max(longest_slo_s_, m.slo_us * 1e-6);
+  }
 
   Result<FollowResult> run() {
     FollowResult result;
@@ -191,10 +199,16 @@ class Follower {
     course.total = result.total;
     course.attainment = worst_attainment(result);
     course.device_hours = device_hours(result);
+    for (const FollowChange& change : changes_)
+      course.overtime_hours += overtime_hours(
+          static_cast<double>(std::accumulate(change.devices.begin(), change.devices.end(), int64_t{0})));
     course.changes = std::move(changes_);
     course.fallback_windows = fallback_windows_;
     return course;
   }
+
+  // Of so many devices after one plan's end.
+  double overtime_hours(double devices) const { return devices * longest_slo_s_ / kSecondsPerHour; }
 
   // Devices of the plan that serves, and those that load ahead of the next.
   double device_hours(const SimulationResult& result) const {
@@ -242,8 +256,10 @@ class Follower {
         if (enough) plan = fixed_;
       }
       const double begin_s = options_.window_s * static_cast<double>(w);
-      course.device_hours += static_cast<double>(count_of(plans_.fleet(), plan)) *
-                             std::min(options_.window_s, options_.duration_s - begin_s) / kSecondsPerHour;
+      const auto devices = static_cast<double>(count_of(plans_.fleet(), plan));
+      course.device_hours +=
+          devices * std::min(options_.window_s, options_.duration_s - begin_s) / kSecondsPerHour;
+      course.overtime_hours += overtime_hours(devices);
       if (arrivals.empty()) continue;
       HEDDLE_ASSIGN_OR_RETURN(const auto result, plans_.play(plan, arrivals));
       for (size_t m = 0; m < models.size(); ++m) add(models[m], result.models[m].requests);
@@ -306,8 +322,9 @@ class Follower {
     FollowCourse course;
     course.total = result.total;
     course.attainment = worst_attainment(result);
-    course.device_hours =
-        static_cast<double>(count_of(plans_.fleet(), plan)) * options_.duration_s / kSecondsPerHour;
+    const auto devices = static_cast<double>(count_of(plans_.fleet(), plan));
+    course.device_hours = devices * options_.duration_s / kSecondsPerHour;
+    course.overtime_hours = overtime_hours(devices);
     course.changes = {{FollowReason::kStart, 0, 0, devices_used(plans_.fleet(), plan), 0}};
     return course;
   }
@@ -337,6 +354,7 @@ class Follower {
   FollowPlans plans_;
   Windows windows_;
   FleetPlan running_, fixed_;
+  double longest_slo_s_ = 0;
   bool fallback_ = false;
   std::deque<Deployment> deployments_;  // [change]; the simulation points into it
   std::vector<FollowChange> changes_;
@@ -352,6 +370,24 @@ const char* follow_reason_name(FollowReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+Status check_courses(const Fleet& fleet, std::span<const Arrival> arrivals, const FollowOptions& options,
+                     const FollowResult& result) {
+  const std::pair<const char*, const FollowCourse*> courses[] = {
+      {"static", &result.fixed}, {"rolling", &result.rolling}, {"hindsight", &result.hindsight}};
+  for (const auto& [name, course] : courses) {
+    // The bound is for the wanted share of each model's requests, and it is linear in them.
+    const double least = result.bound_device_hours * std::min(1.0, course->attainment / options.attainment);
+    const double most = course->device_hours + course->overtime_hours;
+    if (most >= least * (1 - kSolverTolerance)) continue;
+    return internal_error(fmt::format(
+        "the {} plans serve {:.6g} of each model's requests in {:.9g} device-hours, below the bound of "
+        "{:.9g} (proven: prices of the mean rates); one of the two is wrong; {}",
+        name, course->attainment, most, least,
+        keep_instance(fleet, nullptr, arrivals_to_csv(fleet, arrivals))));
+  }
+  return {};
+}
+
 Result<FollowResult> follow_load(const Fleet& fleet, std::span<const Arrival> arrivals,
                                  const FollowOptions& o) {
   HEDDLE_RETURN_IF_ERROR(check_fleet(fleet));
@@ -365,7 +401,9 @@ Result<FollowResult> follow_load(const Fleet& fleet, std::span<const Arrival> ar
   for (const auto& a : arrivals)
     if (a.model >= fleet.models.size() || seconds_from_ns(a.at) >= o.duration_s)
       return invalid_input("an arrival's model does not exist, or it is after the duration");
-  return Follower(fleet, arrivals, o).run();
+  HEDDLE_ASSIGN_OR_RETURN(auto result, Follower(fleet, arrivals, o).run());
+  HEDDLE_RETURN_IF_ERROR(check_courses(fleet, arrivals, o, result));
+  return result;
 }
 
 }  // namespace heddle

@@ -1,11 +1,15 @@
 #include "heddle/fleet/sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <mutex>
 #include <optional>
 #include <thread>
+
+#include "plan/kept_instance.h"
 
 namespace heddle {
 namespace {
@@ -21,14 +25,7 @@ Result<SweepPoint> play(const Deployment& deployment, const SweepOptions& o, dou
   HEDDLE_ASSIGN_OR_RETURN(
       point.bound,
       bound_in_time(deployment, arrivals.subspan(static_cast<size_t>(counted - arrivals.begin()))));
-  for (size_t m = 0; m < point.bound.size(); ++m) {
-    const auto& model = point.result.models[m];
-    if (model.requests.in_time > point.bound[m])
-      return internal_error("model '" + model.model + "' at load factor " + std::to_string(factor) + ": " +
-                            std::to_string(model.requests.in_time) + " requests in time are more than " +
-                            "the bound, " + std::to_string(point.bound[m]) +
-                            "; please report this with the fleet file");
-  }
+  HEDDLE_RETURN_IF_ERROR(check_point(point, arrivals, o));
   return point;
 }
 
@@ -56,6 +53,21 @@ Result<SweepPoint> one(const Deployment& deployment, const SweepOptions& o, doub
 }
 
 }  // namespace
+
+Status check_point(const SweepPoint& point, std::span<const Arrival> arrivals, const SweepOptions& options) {
+  for (size_t m = 0; m < point.bound.size(); ++m) {
+    const auto& model = point.result.models[m];
+    if (model.requests.in_time <= point.bound[m]) continue;
+    return internal_error(fmt::format(
+        "model '{}' at load factor {:.6g}: {} requests in time are more than the bound, {} (proven: each "
+        "stage's requests in order of arrival); one of the two is wrong; {}",
+        model.model, point.load_factor, model.requests.in_time, point.bound[m],
+        options.fleet == nullptr
+            ? "please report this with the fleet file"
+            : keep_instance(*options.fleet, options.plan, arrivals_to_csv(*options.fleet, arrivals))));
+  }
+  return {};
+}
 
 void for_each_on_threads(size_t n, int threads, const std::function<void(size_t)>& work) {
   if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/units.h"
 
 namespace heddle {
@@ -14,9 +15,6 @@ bool has_limits(const Cluster& cluster) {
   }
   return false;
 }
-
-// Solvers stop within a tolerance. A bound further above the plan is a mistake, which run_planner() reports.
-constexpr double kSolverTolerance = 1e-5;
 
 }  // namespace
 
@@ -123,6 +121,7 @@ Result<PlannerOutput> PlanStore::output(StopReason stop, const Deadline& deadlin
   out.trajectory = plans_.trajectory();
   Bound bound = this->bound();
   const double value = plans_.value();
+  // One further above the plan is a mistake, which run_planner() reports.
   if (bound.us > value && bound.us < value * (1 + kSolverTolerance)) bound.us = value;
   if (bound.us > 0) out.bound = std::move(bound);
   return out;

@@ -2,17 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/json.h"
 #include "heddle/plan/plan_file.h"
 
 namespace heddle {
-namespace {
-
-// Solvers stop within a tolerance; a bound of one is held against plans of another.
-constexpr double kSharedTolerance = 1e-5;
-
-}  // namespace
 
 Status SharedBound::add(const PlanResult& result) {
   if (result.bound.us > bound_.us) {
@@ -20,7 +15,7 @@ Status SharedBound::add(const PlanResult& result) {
     bound_of_ = result.planner;
   }
   if (!least_ || result.value_us < least_->value_us) least_ = result;
-  if (bound_.us <= least_->value_us * (1 + kSharedTolerance)) return {};
+  if (bound_.us <= least_->value_us * (1 + kSolverTolerance)) return {};
   return below_bound(*problem_, *least_, bound_, bound_of_);
 }
 

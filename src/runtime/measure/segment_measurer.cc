@@ -117,10 +117,11 @@ Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> 
     });
   }
   std::vector<double> times;
-  double waiting = 0;  // for cores, as a part of all the time
+  CoreWait wait;
   {
     const AffinityGuard bound(probes[0]->cores());
-    const int64_t begin = now_ns(), waited = waited_for_cores();
+    const int64_t begin = now_ns();
+    wait.resume();
     for (int k = 0; n > 0; ++k) {
       const bool enough = static_cast<int>(times.size()) >= least_runs &&
                           static_cast<double>(now_ns() - begin) * 1e-9 >= min_s;
@@ -133,7 +134,7 @@ Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> 
       while (done.load(std::memory_order_acquire) + 1 < static_cast<int>(n)) relax_cpu();
       if (k >= kAtOnceWarmups) times.push_back(static_cast<double>(now_ns() - start) / 1000);
     }
-    waiting = static_cast<double>(waited_for_cores() - waited) / static_cast<double>(now_ns() - begin);
+    wait.pause();
   }
   quit.store(true, std::memory_order_release);
   for (std::thread& t : threads) t.join();
@@ -141,7 +142,7 @@ Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> 
   if (static_cast<int>(times.size()) < std::max(1, least_runs))
     return cancelled_error("stopped before segments were measured at once");
   return Measurement{.median_us = median_us(times),
-                     .rel_spread = std::max(relative_spread(times), waiting),
+                     .rel_spread = std::max(relative_spread(times), wait.share()),
                      .runs = static_cast<int>(times.size())};
 }
 

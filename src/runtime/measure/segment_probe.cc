@@ -65,7 +65,8 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
   const AffinityGuard bound(cores_);
   for (; warmups_ < kProbeWarmups; ++warmups_) HEDDLE_RETURN_IF_ERROR(segment_->run(0));
   std::vector<double> times;
-  const int64_t waited = waited_for_cores();
+  CoreWait wait;
+  wait.resume();
   const int64_t begin = now_ns();
   while (true) {
     const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
@@ -82,10 +83,9 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
     times.push_back(blocking_ != nullptr ? blocking_->compute_us()
                                          : static_cast<double>(now_ns() - start) / 1000);
   }
-  const double waiting =
-      static_cast<double>(waited_for_cores() - waited) / static_cast<double>(now_ns() - begin);
+  wait.pause();
   return Measurement{.median_us = median_us(times),
-                     .rel_spread = std::max(relative_spread(times), waiting),
+                     .rel_spread = std::max(relative_spread(times), wait.share()),
                      .runs = static_cast<int>(times.size())};
 }
 
@@ -93,15 +93,14 @@ Status SegmentProbe::sample_core_taken(Measurement& alone, const Deadline& deadl
   const AffinityGuard bound(cores_);
   const int runs = static_cast<int>(std::ceil(kTurnUs / std::clamp(alone.median_us, 1.0, kTurnUs)));
   std::vector<double> factors;
-  int64_t waited_ns = 0, alone_ns = 0;
+  CoreWait wait;  // of the runs alone
   const int64_t begin = now_ns();
   for (int turn = 0; turn < kTurns && !deadline.should_stop(); ++turn) {
-    const int64_t start = now_ns(), waited = waited_for_cores();
-    const double elapsed_s = static_cast<double>(start - begin) * 1e-9;
+    const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
     if (turn > 0 && elapsed_s * (turn + 1) / turn > kMostTurnsS) break;
+    wait.resume();
     HEDDLE_ASSIGN_OR_RETURN(const double alone_us, mean_us(runs, deadline));
-    waited_ns += waited_for_cores() - waited;
-    alone_ns += now_ns() - start;
+    wait.pause();
     const size_t core = static_cast<size_t>(turn) % cores_.size();
     const BusyThread other{std::span(cores_).subspan(core, 1)};
     HEDDLE_ASSIGN_OR_RETURN(const double beside_us, mean_us(runs, deadline));
@@ -109,8 +108,7 @@ Status SegmentProbe::sample_core_taken(Measurement& alone, const Deadline& deadl
   }
   if (factors.empty()) return {};
   alone.core_taken = std::max(1.0, median_us(factors));
-  alone.rel_spread =
-      std::max(alone.rel_spread, static_cast<double>(waited_ns) / static_cast<double>(alone_ns));
+  alone.rel_spread = std::max(alone.rel_spread, wait.share());
   return {};
 }
 

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "mailbox.h"
+
 namespace heddle {
 namespace {
 
@@ -29,6 +31,20 @@ int64_t waited_for_cores() {
        thread.increment(error))
     sum += waited(thread->path());
   return sum;
+}
+
+void CoreWait::resume() {
+  begin_ns_ = now_ns();
+  waited_before_ns_ = waited_for_cores();
+}
+
+void CoreWait::pause() {
+  waited_ns_ += waited_for_cores() - waited_before_ns_;
+  elapsed_ns_ += now_ns() - begin_ns_;
+}
+
+double CoreWait::share() const {
+  return elapsed_ns_ > 0 ? static_cast<double>(waited_ns_) / static_cast<double>(elapsed_ns_) : 0;
 }
 
 }  // namespace heddle

@@ -15,6 +15,10 @@ inline double relative_gap(double value, double bound) {
   return value > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
+// Solvers stop within a tolerance, and what builds on their answers inherits it. A bound beyond a plan's value by at
+// most this much of the value contradicts nothing. If it is further beyond, plan or bound is wrong.
+inline constexpr double kSolverTolerance = 1e-5;
+
 // A bound is about given times, not about the machine, so each place that shows one says which times these are.
 inline constexpr const char* kProfileTimes = "the profile's times";
 // "bound 12.3 ms for the profile's times".

@@ -10,6 +10,7 @@
 
 #include "heddle/base/status.h"
 #include "heddle/fleet/data_plane_time.h"
+#include "heddle/fleet/fleet.h"
 #include "heddle/fleet/function_trace.h"
 
 namespace heddle {
@@ -70,6 +71,9 @@ Result<std::vector<Arrival>> arrivals_in_shape(const FunctionTrace& trace,
 // Recorded arrivals as CSV: the header `time_us` or `time_us,model`, then one arrival per line in any order.
 // `model` is a name, optional if there is only one model. Errors name the line. O(size log size).
 Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<const std::string> models);
+
+// Arrivals of the fleet's models as that reads them, to the nanosecond up to some weeks.
+std::string arrivals_to_csv(const Fleet& fleet, std::span<const Arrival> arrivals);
 
 // Multiplies the rate by `factor`: divides every time by it. No result may exceed 1e18 ns.
 void scale_arrivals(std::vector<Arrival>& arrivals, double factor);

@@ -18,5 +18,8 @@ Status check_fleet_plan(const Fleet& fleet, const FleetPlan& plan);
 // For a planner's own plan, with the best bound that is known: a plan that does not hold is kInternal. If it is beyond
 // the bound, the error names the bound and the files in the working directory that now have fleet and plan.
 Status check_planned(const Fleet& fleet, const FleetPlan& plan);
+// Gives the plan a bound that another plan of this fleet and load has, and checks it. A bound that differs from the
+// value by the solvers' tolerance becomes the value.
+Status hold_against(const Fleet& fleet, FleetPlan& plan, double bound, const Proof& proof);
 
 }  // namespace heddle

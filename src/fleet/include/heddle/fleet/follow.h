@@ -42,6 +42,9 @@ struct FollowChange {
 // Plans over the whole time, and what they served.
 struct FollowCourse {
   double device_hours = 0;  // of devices in the plan or loading
+  // A plan's devices may still answer requests when it has ended, at most for the longest SLO: these hours, not in the
+  // above.
+  double overtime_hours = 0;
   RequestCounts total;
   double attainment = 1;              // of the worst model
   std::vector<FollowChange> changes;  // the first is the start
@@ -62,8 +65,13 @@ struct FollowResult {
   double bound_device_hours = 0;
 };
 
+// A course that serves what it does with fewer device-hours than the bound allows: kInternal, with the files in the
+// working directory that now have fleet and arrivals.
+Status check_courses(const Fleet& fleet, std::span<const Arrival> arrivals, const FollowOptions& options,
+                     const FollowResult& result);
+
 // Deterministic for its arguments. Errors: options out of range, a fleet that cannot serve every model, those of
-// plan_fleet() and simulate().
+// plan_fleet(), simulate() and check_courses().
 Result<FollowResult> follow_load(const Fleet& fleet, std::span<const Arrival> arrivals,
                                  const FollowOptions& options);
 

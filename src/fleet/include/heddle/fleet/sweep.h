@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/base/progress.h"
+#include "heddle/fleet/fleet_plan.h"
 #include "heddle/fleet/load_bound.h"
 #include "heddle/fleet/simulator.h"
 
@@ -21,7 +22,10 @@ struct SweepOptions {
   double duration_s = 30;           // of the generated arrivals; recorded ones keep their length
   SimulationOptions simulation;     // the sweep sets its horizon
   bool bound = false;               // bound the requests in time; needs exact times and no migration
-  int threads = 0;                  // 0: as many as the machine has cores
+  // What was deployed: kept in files if the requests in time contradict the bound. Null: nothing is kept.
+  const Fleet* fleet = nullptr;
+  const FleetPlan* plan = nullptr;
+  int threads = 0;  // 0: as many as the machine has cores
   ProgressSink* progress = nullptr;
 };
 
@@ -31,7 +35,11 @@ struct SweepPoint {
   std::vector<uint64_t> bound;  // [model] most counted requests in time by any scheduler; empty: not asked
 };
 
-// Results in the order of the load factors. Errors: those of make_arrivals() and simulate(), cancellation.
+// More requests in time than the point's bound: kInternal, with the files that now have fleet, plan and arrivals.
+Status check_point(const SweepPoint& point, std::span<const Arrival> arrivals, const SweepOptions& options);
+
+// Results in the order of the load factors. Errors: those of make_arrivals(), simulate() and check_point(),
+// cancellation.
 Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const SweepOptions& options);
 
 // Calls work(0) .. work(n - 1), each once, on up to `threads` threads; returns when all are done.

@@ -4,12 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "heddle/base/quantiles.h"
+
 namespace heddle {
 
-// 0 for an empty series.
-double median_us(std::span<const double> times_us);
-// Interpolated; `q` in [0, 1]. 0 for an empty series.
-double quantile_us(std::span<const double> times_us, double q);
 // Time per request of a stream once `in_flight` requests have filled it, from the requests' finish times in
 // any order.
 double steady_period_us(std::vector<double> finishes_us, int in_flight);
