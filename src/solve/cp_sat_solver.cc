@@ -24,7 +24,7 @@ constexpr double kConflictsPerWork = 20'000;
 // One worker: with several, CP-SAT is deterministic only by interleave_search. One worker, or two free ones,
 // solved a job shop of 30 x 10 in seconds. With interleave_search, half of the runs had no solution at the
 // limit; the others returned a proven optimum only then (OR-Tools 9.15).
-std::string parameters(const SolveOptions& options) {
+std::string parameters(const SolveOptions& options, bool has_intervals) {
   cp_sat::SatParameters p;
   p.set_num_workers(1);
   p.set_random_seed(static_cast<int32_t>(options.seed % 2147483647));
@@ -34,7 +34,8 @@ std::string parameters(const SolveOptions& options) {
   // This step of presolve makes release 9.15 call wrong values optimal (google/or-tools, issue 5293).
   p.set_presolve_inclusion_work_limit(0);
   if (!options.linear_relaxation) p.set_linearization_level(0);
-  if (!options.presolve) p.set_cp_model_presolve(false);
+  // Linear relaxations of presolved schedules make it call wrong values optimal, too.
+  p.set_cp_model_presolve(options.presolve.value_or(!has_intervals));
   if (std::isfinite(options.work)) {
     p.set_max_deterministic_time(options.work);
     // Deterministic time does not count all costs of propagation, so limit conflicts in proportion.
@@ -109,8 +110,11 @@ class CpSolve {
     if (state.proto.ByteSizeLong() + rest.ByteSizeLong() > INT_MAX)  // the most that protobuf writes
       return unsupported("the model is over 2 GiB");
     std::string bytes = state.proto.SerializeAsString() + rest.SerializeAsString();
-    HEDDLE_ASSIGN_OR_RETURN(const auto answer,
-                            cp_sat_solve(std::move(bytes), parameters(options_), options_.deadline));
+    const bool has_intervals =
+        std::ranges::any_of(state.proto.constraints(), [](const auto& c) { return c.has_interval(); });
+    HEDDLE_ASSIGN_OR_RETURN(
+        const auto answer,
+        cp_sat_solve(std::move(bytes), parameters(options_, has_intervals), options_.deadline));
     if (!answer) return {};  // stopped too slowly: the hint remains
     cp_sat::CpSolverResponse response;
     if (!response.ParseFromString(*answer)) return internal_error("the response cannot be read");

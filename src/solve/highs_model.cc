@@ -16,7 +16,7 @@ Result<HighsPtr> make_highs(const Milp& model, const SolveOptions& options, doub
   Highs_setBoolOptionValue(h, "output_flag", 0);
   Highs_setIntOptionValue(h, "threads", options.threads);
   Highs_setStringOptionValue(h, "parallel", options.threads > 1 ? "choose" : "off");
-  if (!options.presolve) Highs_setStringOptionValue(h, "presolve", "off");
+  if (!options.presolve.value_or(true)) Highs_setStringOptionValue(h, "presolve", "off");
   Highs_setIntOptionValue(h, "random_seed", static_cast<HighsInt>(options.seed % 2147483647));
   Highs_setDoubleOptionValue(h, "mip_rel_gap", options.rel_gap);
   Highs_setDoubleOptionValue(h, "mip_abs_gap", options.abs_gap);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,7 +40,9 @@ struct SolveOptions {
   uint64_t seed = 1;
   // CP-SAT: also use linear relaxations. Off is faster for some schedules, slower for others.
   bool linear_relaxation = true;
-  bool presolve = true;                   // off: to see whether presolve changes the answer
+  // Unset: HiGHS with it, CP-SAT with it for models without intervals alone
+  // (docs/decisions/0075-schedules-without-presolve.md).
+  std::optional<bool> presolve;
   double rel_gap = 1e-6, abs_gap = 1e-9;  // either one suffices for kOptimal
   // May be called from other threads, but never concurrently. Must be quick.
   std::function<void(const SolveProgress&)> on_progress;
