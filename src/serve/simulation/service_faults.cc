@@ -28,8 +28,11 @@ void ServiceRun::inject() {
       return cut(server_->process, any_worker().process, false);
     case 2:
       return cut(any_worker().process, server_->process, false);
-    case 3:
-      return cut(any_worker().process, any_worker().process, random_.chance(.5));
+    case 3: {
+      const size_t one = random_.below(workers_.size());
+      const size_t other = (one + 1 + random_.below(workers_.size() - 1)) % workers_.size();
+      return cut(workers_[one]->process, workers_[other]->process, random_.chance(.5));
+    }
     case 4: {
       auto& worker = any_worker();
       note("connections between the server and " + worker.name + " break");

@@ -54,7 +54,7 @@ def main():
     parser.add_argument("scratch", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--seeds", type=int, default=1000)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     patches = sorted(HERE.glob("*.patch"))
     known = [p.stem for p in patches]
     for name in args.names:
