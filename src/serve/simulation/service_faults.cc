@@ -21,41 +21,39 @@ void ServiceRun::inject() {
   choose_server();
   if (what_.has_store() && random_.chance(.25)) return what_.drive ? disturb_drive() : disturb_store();
   if (!what_.with_workers) return inject_here();
-  switch (random_.below(15)) {
+  switch (random_.below(16)) {
     case 0:
       return cut(server_->process, any_worker().process, true);
     case 1:
       return cut(server_->process, any_worker().process, false);
     case 2:
       return cut(any_worker().process, server_->process, false);
-    case 3: {
-      const size_t one = random_.below(workers_.size());
-      const size_t other = (one + 1 + random_.below(workers_.size() - 1)) % workers_.size();
-      return cut(workers_[one]->process, workers_[other]->process, random_.chance(.5));
-    }
-    case 4: {
+    case 3:
+    case 4:
+      return cut_among_workers();
+    case 5: {
       auto& worker = any_worker();
       note("connections between the server and " + worker.name + " break");
       return network_.break_connections(server_->process, worker.process);
     }
-    case 5:
-      return restart_worker(random_.below(workers_.size()), true);
     case 6:
-      return restart_worker(random_.below(workers_.size()), false);
+      return restart_worker(random_.below(workers_.size()), true);
     case 7:
-      return pause(any_worker());
+      return restart_worker(random_.below(workers_.size()), false);
     case 8:
+      return pause(any_worker());
+    case 9:
       return random_.chance(.3) ? crash_server(any_server(), random_.chance(.4))
                                 : pause(*slots_[any_server()]);
-    case 9:
-      return jump_clock();
     case 10:
-      return stall();
+      return jump_clock();
     case 11:
-      return delay_messages();
+      return stall();
     case 12:
-      return random_.chance(.2) ? hold_up(*slots_[any_server()]) : hold_up(any_worker());
+      return delay_messages();
     case 13:
+      return random_.chance(.2) ? hold_up(*slots_[any_server()]) : hold_up(any_worker());
+    case 14:
       return fail_device();
     default:
       return change_plan();
@@ -88,6 +86,13 @@ void ServiceRun::cut(Simulation::Process a, Simulation::Process b, bool both) {
        std::to_string(for_ns / kMs) + " ms");
   network_.cut(a, b, simulation_.now() + for_ns);
   if (both) network_.cut(b, a, simulation_.now() + for_ns);
+}
+
+// Feature maps travel there.
+void ServiceRun::cut_among_workers() {
+  const size_t one = random_.below(workers_.size());
+  const size_t other = (one + 1 + random_.below(workers_.size() - 1)) % workers_.size();
+  cut(workers_[one]->process, workers_[other]->process, random_.chance(.5));
 }
 
 // Stopped, as by a signal or a busy host; its clocks go on.
@@ -202,7 +207,9 @@ void ServiceRun::crash_servers_host() {
     server->crash_files();
   }
   what_.drive->crash();
+  servers_host_is_down_ = true;
   sleep_ns(some_ms(0, 1500));
+  servers_host_is_down_ = false;
   for (size_t s = 0; s < slots_.size(); ++s) start_server(s);
 }
 

@@ -125,7 +125,7 @@ void ServiceRun::restart_replaced() {
   while (sending_) {
     sleep_ns(200 * kMs);
     for (size_t s = 0; s < slots_.size(); ++s)
-      if (slots_[s]->ended) start_server(s);
+      if (slots_[s]->ended && !servers_host_is_down_) start_server(s);
   }
 }
 

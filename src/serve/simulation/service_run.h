@@ -64,6 +64,7 @@ class ServiceRun {
   size_t any_server();
   SimulatedWorker& any_worker();
   void cut(Simulation::Process a, Simulation::Process b, bool both);
+  void cut_among_workers();
   void disturb(const SimulatedProcess& who, int64_t for_ns);
   void pause(SimulatedProcess& who);
   void hold_up(SimulatedProcess& who);
@@ -91,6 +92,7 @@ class ServiceRun {
   SimulatedService what_;
   double load_ = 0;
   int64_t server_paused_ = 0;
+  bool servers_host_is_down_ = false;  // nothing starts there
   struct FailingDevices {
     uint32_t first = 0, every = 1;  // of a plan's numbers for devices: each so many-th
     double chance = 0;              // of each run
