@@ -52,7 +52,7 @@ void ServiceRun::inject() {
     case 12:
       return delay_messages();
     case 13:
-      return random_.chance(.2) ? hold_up(*slots_[any_server()]) : hold_up(any_worker());
+      return random_.chance(.5) ? hold_up(*slots_[any_server()]) : hold_up(any_worker());
     case 14:
       return fail_device();
     default:
