@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <mutex>
@@ -76,6 +77,8 @@ void TerminalProgress::report(const ProgressUpdate& update) {
   s.drawn = true;
   s.last_draw = now;
   std::string line = without_controls(progress_line(update, elapsed));
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   if (!s.terminal) {
     if (log_is_stamped())
       log_line(LogLevel::kInfo, line);

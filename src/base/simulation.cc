@@ -150,15 +150,17 @@ class Simulation::System final : public internal::SimulatedSystem {
   }
 
   bool look(const std::function<void()>& read) {
+    struct Looks {
+      bool& on;
+      ~Looks() { on = false; }
+    } const looks{looking_};
     looking_ = true;
-    bool done = true;
     try {
       read();
     } catch (const Busy&) {
-      done = false;
+      return false;
     }
-    looking_ = false;
-    return done;
+    return true;
   }
 
   uint64_t create(Process process, std::function<void()> run) {
@@ -367,7 +369,10 @@ void Simulation::hold_up_here(uint64_t places, int64_t until) {
   system_->current_->hold_until = until;
 }
 void Simulation::end_hold_ups() {
-  for (auto* f : system_->live_) f->held_until = f->hold_until = 0;
+  for (auto* f : system_->live_) {
+    f->held_until = f->hold_until = 0;
+    f->places_to_hold = 0;
+  }
 }
 bool Simulation::frozen(Process process) const {
   return system_->processes_[process].frozen_until > system_->now_;

@@ -26,8 +26,9 @@ std::string between_escapes(Ink ink, std::string text) {
 
 // Of the escape that `text` begins with; 0: it is none of painted()'s.
 size_t size_of_escape(std::string_view text) {
+  if (!text.starts_with(kEscape)) return 0;
   const size_t end = text.find(kEscapeEnd);
-  if (!text.starts_with(kEscape) || end == std::string_view::npos) return 0;
+  if (end == std::string_view::npos) return 0;
   const auto ink = text.substr(kEscape.size(), end - kEscape.size());
   return ink == kNoInk || std::ranges::find(kInks, ink) != std::end(kInks) ? kEscape.size() + ink.size() + 1
                                                                            : 0;

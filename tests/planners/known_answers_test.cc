@@ -46,7 +46,8 @@ void expect_mostly_optimal(const char* planner, Objective objective) {
     const auto problem =
         make_problem(graph, cluster, random_times(random, 5, cluster->num_devices()), objective);
     const double least = brute_force_us(problem);
-    // Without a deadline the search does a fixed amount of work, whatever the machine's speed.
+    // Without a deadline local-search does a fixed amount of work, and the parts of auto have seconds for milliseconds
+    // of work.
     const double value = must_plan(planner, problem, kUnlimited).value_us;
     // With several lanes a throughput plan may be better than any with one.
     if (objective != Objective::kThroughput) {

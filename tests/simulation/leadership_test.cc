@@ -214,8 +214,24 @@ TEST_F(SimulatedLeadership, ALeaseThatIsNoneIsRefusedWithWhatIsWrong) {
     EXPECT_PRED2(with, refused(R"({"term": 7, "name": 5})"), "name");
     EXPECT_PRED2(with, refused(R"({"term": 7, "released": "no"})"), "released");
     EXPECT_PRED2(with, refused(R"({"term": 18446744073709551615, "released": true})"),
-                 "has the term 18446744073709551615, after which there is none");
+                 "has the term 18446744073709551615, and the last one is 2147483647");
     EXPECT_EQ(refused(R"({"term": 7, "released": true, "of_a_later_version": 1})"), "");
+  });
+}
+
+TEST_F(SimulatedLeadership, TheLastTermIsHeldAndNobodyFollows) {
+  in_simulation([] {
+    const auto store = std::make_shared<MemoryStore>();
+    EXPECT_TRUE(store->set("leader", R"({"term": 2147483646, "released": true})", 0).ok());
+    {
+      const auto a = server(store, "a");
+      EXPECT_TRUE(leads(*a));
+      EXPECT_EQ(a->term(), 2147483647U);
+      EXPECT_TRUE(leads(*a)) << "it renews its lease";
+    }
+    const auto next = server(store, "b")->step();
+    const std::string why = next.ok() ? "" : next.error().to_string();
+    EXPECT_NE(why.find("after which there is none"), std::string::npos) << why;
   });
 }
 

@@ -125,7 +125,8 @@ void ServiceRun::disturb(const SimulatedProcess& who, int64_t for_ns) {
     server_paused_ += for_ns;
 }
 
-// Runs end with an error, on one device of the worker or on all, until it works again.
+// Runs end with an error, on some devices of the worker or on all, until it works again. Some may be none: only the
+// plan numbers its devices.
 void ServiceRun::fail_device() {
   const auto& name = any_worker().name;
   if (failing_.erase(name) > 0) return note("the devices of " + name + " work again");
@@ -135,7 +136,7 @@ void ServiceRun::fail_device() {
     failing.first = static_cast<uint32_t>(random_.below(failing.every));
   }
   failing.chance = random_.uniform(.1, 1);
-  note("runs of devices of " + name + " fail");
+  note("runs of some devices of " + name + " fail");
   failing_[name] = failing;
 }
 

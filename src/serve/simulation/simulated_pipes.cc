@@ -95,6 +95,7 @@ void SimulatedNetwork::cut(Simulation::Process from, Simulation::Process to, int
 
 void SimulatedNetwork::heal_all() {
   cuts_.clear();
+  readers_held_.clear();
   for (const auto& weak : pipes_)
     if (const auto pipe = weak.lock())
       for (const auto& half : pipe->to) Simulation::current().wake(&half);

@@ -32,8 +32,9 @@ Status read_lease(const std::string& text, LeaseText& lease) {
       .optional("released", lease.released)
       .others_ignored();
   HEDDLE_RETURN_IF_ERROR(fields.finish());
-  if (lease.term < kMostTerm) return {};
-  return at.error("has the term " + std::to_string(lease.term) + ", after which there is none");
+  if (lease.term <= kMostTerm) return {};
+  return at.error("has the term " + std::to_string(lease.term) + ", and the last one is " +
+                  std::to_string(kMostTerm));
 }
 
 Result<LeaseText> lease_from(const SharedStore::Entry& entry) {
@@ -84,6 +85,9 @@ Result<bool> Leadership::take(uint64_t revision) {
   // may know.
   const auto first = static_cast<uint64_t>(std::max<int64_t>(1, clock_() / kNsPerMinute));
   const uint64_t term = seen_term_ == 0 ? first : seen_term_ + 1;
+  if (term > kMostTerm)
+    return invalid_input(
+        "the servers' store has the last term, after which there is none; empty it to begin anew");
   HEDDLE_ASSIGN_OR_RETURN(const auto set, store_->set(kLeaseKey, lease_text(term, false), revision));
   if (!set) return false;  // another standby was first
   revision_ = *set;

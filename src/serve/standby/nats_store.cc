@@ -11,7 +11,7 @@ namespace heddle {
 
 Result<std::shared_ptr<SharedStore>> nats_store(const std::string&, const std::string&) {
   return unsupported(
-      "this program was built without NATS's client; install libnats-dev and build it again, or keep "
+      "this program was built without NATS's client; configure it with -DHEDDLE_NATS=ON, or keep "
       "the servers' state in a folder");
 }
 

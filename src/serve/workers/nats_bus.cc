@@ -22,7 +22,7 @@ bool has_nats() { return false; }
 
 Result<std::unique_ptr<WorkerBus>> nats_bus(const std::string&, const std::string&, const BusOptions&) {
   return unsupported(
-      "this program was built without NATS's client; install libnats-dev and build it again, or leave "
+      "this program was built without NATS's client; configure it with -DHEDDLE_NATS=ON, or leave "
       "--bus out");
 }
 
