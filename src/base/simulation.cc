@@ -104,9 +104,12 @@ class Simulation::System final : public internal::SimulatedSystem {
   // SimulatedSystem:
   void pass() override {
     if (looking_) return;
-    if (current_->places_to_hold > 0 && --current_->places_to_hold == 0) {
-      current_->held_until = current_->hold_until;
-      return yield();
+    if (current_->places_to_hold > 0) {
+      --current_->places_to_hold;
+      if (current_->places_to_hold == 0) {
+        current_->held_until = current_->hold_until;
+        return yield();
+      }
     }
     if (stall_chance_ > 0 && choices_.chance(stall_chance_)) {
       current_->until = now_ + static_cast<int64_t>(choices_.unit() * static_cast<double>(longest_stall_));
@@ -115,6 +118,7 @@ class Simulation::System final : public internal::SimulatedSystem {
     if (choices_.chance(options_.switching)) yield();
   }
   void wait(const void* place, int64_t until) override {
+    // No std::exception, which the code that is looked at might catch. NOLINTNEXTLINE(bugprone-std-exception-baseclass)
     if (looking_) throw Busy();
     current_->place = place;
     current_->until = choices_.chance(kEarlyEnds) ? std::min(until, now_ + kEarlyEndNs) : until;
