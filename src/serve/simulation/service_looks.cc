@@ -13,8 +13,8 @@ constexpr int64_t kLookNs = 10 * kMs;
 // Looks at workers for one at the servers, whose status takes longer to make.
 constexpr int kLooksOfWorkers = 100;
 
-// Maps of batches that were given up stay for some minutes, and few batches are.
-constexpr size_t kMostMaps = 100, kRequestsOfAMap = 10;
+// Beside those of batches that were given up, which stay for some minutes: none of their requests is in time.
+constexpr size_t kMostMaps = 100;
 // The plan in use, the next one, those that end, and what a server before has left.
 constexpr size_t kMostPlans = 8;
 // A worker has at most 6 devices, and each a place in up to two plans at work. Each runs and receives once at a time.
@@ -48,7 +48,7 @@ void ServiceRun::look_at(const SimulatedWorker& worker) {
     if (there > most)
       fail("keeps " + std::to_string(there) + " " + what + ", more than " + std::to_string(most));
   };
-  check("feature maps", now.maps_kept, kMostMaps + requests_.sent() / kRequestsOfAMap);
+  check("feature maps", now.maps_kept, kMostMaps + requests_.sent() - requests_.in_time());
   check("plans", now.plans, kMostPlans);
   check("steps under way", now.steps, kMostSteps);
   check("inputs without a run", now.open_inputs, kMostOpenInputs);
