@@ -18,8 +18,6 @@ using LogClock = std::chrono::steady_clock;
 constexpr int kNothing = 4;  // above all levels
 constexpr Ink kLevelInks[] = {Ink::kDim, Ink::kGreen, Ink::kYellow, Ink::kRed};
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < ' '; }
-
 std::atomic<int> least_level{kNothing};
 LogForm log_form = LogForm::kElapsed;
 LogClock::time_point log_begin;
@@ -46,8 +44,7 @@ bool log_is_stamped() { return least_level != kNothing && log_form == LogForm::k
 
 void log_line(LogLevel level, const std::string& text) {
   if (!logs(level)) return;
-  std::string line = without_controls(text);
-  std::ranges::replace_if(line, is_control, ' ');
+  std::string line = one_line(text);
   const auto rank = static_cast<size_t>(level);
   if (log_form == LogForm::kStamped) {
     line = utc_now_ms() + " " + painted_error(kLevelInks[rank], kLogLevelNames[rank]) + " " + line;

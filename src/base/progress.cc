@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <mutex>
@@ -76,9 +75,7 @@ void TerminalProgress::report(const ProgressUpdate& update) {
   if (s.drawn && seconds_since(s.last_draw) < (s.terminal ? kTerminalPeriod : kLogPeriod)) return;
   s.drawn = true;
   s.last_draw = now;
-  std::string line = without_controls(progress_line(update, elapsed));
-  std::ranges::replace_if(
-      line, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::string line = one_line(progress_line(update, elapsed));
   if (!s.terminal) {
     if (log_is_stamped())
       log_line(LogLevel::kInfo, line);

@@ -119,9 +119,16 @@ std::string without_controls(std::string_view text) {
   return out;
 }
 
+std::string one_line(std::string_view text) {
+  std::string line = without_controls(text);
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return c < ' '; }, ' ');
+  return line;
+}
+
 void write_text(std::FILE* to, std::string_view text) {
-  const std::string shown = isatty(fileno(to)) == 1 ? without_controls(text) : std::string();
-  if (!shown.empty()) text = shown;
+  std::string harmless;
+  if (isatty(fileno(to)) == 1) text = harmless = without_controls(text);
   std::fwrite(text.data(), 1, text.size(), to);
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "heddle/base/json.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
-#include "heddle/runtime/sampling.h"
 
 namespace heddle {
 

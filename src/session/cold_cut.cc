@@ -7,12 +7,12 @@
 #include "cold_child.h"
 #include "heddle/base/child_process.h"
 #include "heddle/base/json.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/base/stopwatch.h"
 #include "heddle/base/temporary_file.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/planners/planner.h"
 #include "heddle/runtime/cold_plan.h"
-#include "heddle/runtime/sampling.h"
 #include "heddle/session/cold_start.h"
 
 namespace heddle {

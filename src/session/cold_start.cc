@@ -6,8 +6,8 @@
 #include "cold_child.h"
 #include "heddle/base/child_process.h"
 #include "heddle/base/json.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/runtime/cold_plan.h"
-#include "heddle/runtime/sampling.h"
 
 namespace heddle {
 namespace {

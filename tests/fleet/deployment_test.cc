@@ -10,6 +10,7 @@
 #include <set>
 
 #include "data_plane_support.h"
+#include "fleet_support.h"
 #include "heddle/base/file.h"
 #include "heddle/fleet/fleet_plan.h"
 #include "heddle/fleet/ppipe_data.h"
@@ -213,7 +214,7 @@ TEST(Sweep, MoreInTimeThanTheBoundIsAnErrorThatKeepsFleetPlanAndArrivals) {
   EXPECT_NE(text.find("requests in time are more than the bound, " + std::to_string(wrong.bound[0])),
             std::string::npos)
       << text;
-  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  const std::string name = kept_files(text);
   const auto kept = read_fleet(name + "-fleet.json");
   ASSERT_TRUE(kept.ok()) << text;
   EXPECT_TRUE(read_fleet_plan(name + "-plan.json", *kept).ok());

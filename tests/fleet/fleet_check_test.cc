@@ -70,7 +70,7 @@ TEST(FleetChecker, AcceptsAPlanAndNamesWhatIsWrongWithItsCopies) {
   const std::string text = status.error().to_string();
   EXPECT_THAT(text, HasSubstr(bad.plan.proof.text()));
   // Fleet and plan are kept, and say the same when they are read.
-  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  const std::string name = kept_files(text);
   const auto fleet = read_fleet(name + "-fleet.json");
   ASSERT_TRUE(fleet.ok()) << text;
   const auto plan = read_fleet_plan(name + "-plan.json", *fleet);
@@ -117,7 +117,7 @@ TEST(FleetCheck, APlanIsHeldAgainstAnotherPlansBound) {
   EXPECT_THAT(status.error().to_string(),
               HasSubstr("(claimed by HiGHS 1.15.1: solved); one of the two is wrong"));
   const std::string text = status.error().to_string();
-  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  const std::string name = kept_files(text);
   EXPECT_TRUE(std::filesystem::remove(name + "-fleet.json"));
   EXPECT_TRUE(std::filesystem::remove(name + "-plan.json"));
 }

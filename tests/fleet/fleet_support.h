@@ -18,6 +18,12 @@ inline std::string ppipe_folder() {
   return std::filesystem::exists(folder / "block_timing.csv") ? folder.string() : "";
 }
 
+// Of an error that says which files it keeps: how their names begin.
+inline std::string kept_files(const std::string& error) {
+  const auto at = error.find("beyond-bound-");
+  return at == std::string::npos ? "" : error.substr(at, std::string("beyond-bound-").size() + 16);
+}
+
 struct RandomFleetOptions {
   int classes = 2, models = 2, blocks = 4, max_count = 4, share_levels = 1, batches = 2, max_partitions = 2;
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "fleet_support.h"
 #include "heddle/base/file.h"
 #include "heddle/fleet/fleet_planner.h"
 
@@ -145,7 +146,7 @@ TEST(Follow, CoursesBelowTheBoundAreAnErrorThatKeepsFleetAndArrivals) {
   const std::string text = status.error().to_string();
   EXPECT_THAT(text, HasSubstr("the rolling plans serve"));
   EXPECT_THAT(text, HasSubstr("(proven: prices of the mean rates); one of the two is wrong"));
-  const std::string name = text.substr(text.find("beyond-bound-"), 29);
+  const std::string name = kept_files(text);
   const auto kept = read_fleet(name + "-fleet.json");
   ASSERT_TRUE(kept.ok()) << text;
   const auto csv = read_file(name + "-arrivals.csv");

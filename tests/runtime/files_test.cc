@@ -3,10 +3,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/base/random.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "run/input_files.h"
+#include "run/sampling.h"
 
 namespace heddle {
 namespace {

@@ -12,27 +12,12 @@
 #include "heddle/serve/rest_api.h"
 #include "heddle/serve/worker.h"
 #include "serve_support.h"
+#include "support/drifting_fleet.h"
 
 namespace heddle {
 namespace {
 
 using testing::HasSubstr;
-
-// One block that takes 10 ms by plan on each class.
-Fleet two_alike(int64_t sound, int64_t drifting, double slo_us) {
-  Fleet fleet;
-  fleet.name = "alike";
-  fleet.classes = {{.name = "sound", .count = sound, .nic_bytes_per_s = 1e9},
-                   {.name = "drifting", .count = drifting, .nic_bytes_per_s = 1e9}};
-  FleetModel net;
-  net.name = "net";
-  net.blocks = 1;
-  net.cut_bytes = {1000, 1000};
-  net.slo_us = slo_us;
-  net.latency_us = {{{{10e3}}}, {{{10e3}}}};
-  fleet.models = {net};
-  return fleet;
-}
 
 double block_us(const Fleet& fleet, const char* device_class) {
   return fleet.models[0].latency_us[static_cast<size_t>(fleet.class_named(device_class))][0][0][0];
@@ -45,16 +30,7 @@ class Bursts {
       : thread_([this, &service, size, every_ms] {
           auto due = std::chrono::steady_clock::now();
           while (!stop_) {
-            for (int i = 0; i < size; ++i) {
-              InferRequest request;
-              request.model = "net";
-              InferTensor payload;
-              payload.name = "payload";
-              payload.dtype = DType::kU8;
-              payload.shape = {0};
-              request.inputs.push_back(payload);
-              service.infer(std::move(request), [](const Result<InferResponse>&) {});
-            }
+            for (int i = 0; i < size; ++i) send_and_forget(service);
             due += std::chrono::milliseconds(every_ms);
             std::this_thread::sleep_until(due);
           }

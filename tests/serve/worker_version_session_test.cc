@@ -2,7 +2,6 @@
 // travel, and plans are changed.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <future>
 
 #include "heddle/fleet/fleet_planner.h"
@@ -12,6 +11,7 @@
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
 #include "serve_process.h"
+#include "simulation/service_world.h"
 #include "workers/protocol_version.h"
 #include "workers/worker_network.h"
 
@@ -160,25 +160,13 @@ class WorkerVersionBehind : public testing::TestWithParam<Behind> {
   }
   // The error of a request, or of its answer; "": it was answered with what was asked.
   std::string ask() {
-    const std::shared_ptr<std::byte[]> payload(new std::byte[3]{std::byte{1}, std::byte{2}, std::byte{3}});
-    InferRequest request;
-    request.model = "net";
-    InferTensor tensor;
-    tensor.name = kPayloadInput;
-    tensor.dtype = DType::kU8;
-    tensor.shape = {3};
-    tensor.data = payload.get();
-    tensor.bytes = 3;
-    tensor.owner = payload;
-    request.inputs.push_back(std::move(tensor));
+    InferRequest request = payload_request("net", random_);
+    const auto& payload = request.inputs.front();
+    const auto digest = payload_digest(payload.data, static_cast<size_t>(payload.bytes));
     std::promise<std::string> done;
-    service_.infer(std::move(request), [&done, &payload](const Result<InferResponse>& answer) {
+    service_.infer(std::move(request), [&done, digest](const Result<InferResponse>& answer) {
       if (!answer.ok()) return done.set_value(answer.error().to_string());
-      uint64_t digest = 0;
-      for (const auto& output : answer->outputs)
-        if (output.name == kDigestOutput)
-          std::copy_n(output.data, sizeof digest, reinterpret_cast<std::byte*>(&digest));
-      done.set_value(digest == payload_digest(payload.get(), 3) ? "" : "another digest");
+      done.set_value(digest_of(answer) == digest ? "" : "another digest");
     });
     return done.get_future().get();
   }
@@ -188,6 +176,7 @@ class WorkerVersionBehind : public testing::TestWithParam<Behind> {
     return done.get_future().get();
   }
 
+  Random random_{1};
   Fleet fleet_ = front_and_back(1);
   std::shared_ptr<WorkerBus> bus_;
   std::vector<std::unique_ptr<Worker>> workers_;

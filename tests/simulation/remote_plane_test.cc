@@ -111,9 +111,20 @@ struct Scene {
 
 // No batch waits for a second request where the planned size is 1.
 Deployment two_devices(TimeNs run) { return small_deployment(60'000 * kStepMs, {{{2, {run}, {}}}}); }
+// Two partitions, between which feature maps travel.
+Deployment front_and_back(uint32_t fronts, uint32_t backs, TimeNs back_run = 5 * kStepMs) {
+  return small_deployment(60'000 * kStepMs,
+                          {{{fronts, {5 * kStepMs}, {}}, {backs, {back_run}, {1 * kStepMs}}}});
+}
+
+RemotePatience with_quarantine(TimeNs quarantine) {
+  RemotePatience patience;
+  patience.quarantine_ns = quarantine;
+  return patience;
+}
 
 HEDDLE_SIMULATED_TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
-  Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}));
+  Scene s(front_and_back(1, 1));
   auto& row = s.add(60'000 * kStepMs);
   const auto front = s.fake->next();
   EXPECT_FALSE(front.transfer);
@@ -137,7 +148,7 @@ HEDDLE_SIMULATED_TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
 }
 
 HEDDLE_SIMULATED_TEST(RemotePlane, MapsOfBatchesThatDoNotGoOnAreReleased) {
-  Scene s(small_deployment(60'000 * kStepMs, {{{2, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}));
+  Scene s(front_and_back(2, 1));
   auto& row = s.add(60'000 * kStepMs);
   const auto front = s.fake->next();
   s.fake->answer(front);
@@ -259,10 +270,7 @@ HEDDLE_SIMULATED_TEST(RemotePlane, ADeviceThatHangsLosesItsStepHoweverMuchItIsHe
 }
 
 HEDDLE_SIMULATED_TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
-  RemotePatience patience;
-  patience.quarantine_ns = 60'000 * kStepMs;
-  Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {2, {5 * kStepMs}, {1 * kStepMs}}}}),
-          patience);
+  Scene s(front_and_back(1, 2), with_quarantine(60'000 * kStepMs));
   auto& row = s.add(60'000 * kStepMs);
   const auto front = s.fake->next();
   s.fake->answer(front);
@@ -281,10 +289,7 @@ HEDDLE_SIMULATED_TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMap
 
 // The map is nowhere: its batch begins anew, and neither device is at fault.
 HEDDLE_SIMULATED_TEST(RemotePlane, AMapThatIsMissingAtItsSourcePutsNoDeviceToRest) {
-  RemotePatience patience;
-  patience.quarantine_ns = 60'000 * kStepMs;
-  Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}),
-          patience);
+  Scene s(front_and_back(1, 1), with_quarantine(60'000 * kStepMs));
   auto& row = s.add(60'000 * kStepMs);
   const auto front = s.fake->next();
   s.fake->answer(front);
@@ -304,9 +309,7 @@ HEDDLE_SIMULATED_TEST(RemotePlane, AMapThatIsMissingAtItsSourcePutsNoDeviceToRes
 }
 
 HEDDLE_SIMULATED_TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
-  RemotePatience patience;
-  patience.quarantine_ns = 2'000 * kStepMs;
-  Scene s(two_devices(10 * kStepMs), patience);
+  Scene s(two_devices(10 * kStepMs), with_quarantine(2'000 * kStepMs));
   auto& row = s.add(60'000 * kStepMs);
   const auto first = s.fake->next();
   s.fake->answer(first, Error(Code::kInternal, "it broke"));
@@ -325,9 +328,7 @@ HEDDLE_SIMULATED_TEST(RemotePlane, AMapThatDoesNotArriveDoesNotFreeADeviceAtWork
   RemotePatience patience;
   patience.least_ns = 300 * kStepMs;
   patience.quarantine_ns = kStepMs;
-  Scene s(
-      small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {2000 * kStepMs}, {1 * kStepMs}}}}),
-      patience);
+  Scene s(front_and_back(1, 1, 2000 * kStepMs), patience);
   s.add(60'000 * kStepMs);
   s.fake->answer(s.fake->next());
   s.fake->answer(s.fake->next());

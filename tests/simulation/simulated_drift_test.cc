@@ -7,6 +7,7 @@
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/fleet_control.h"
 #include "simulated_test.h"
+#include "support/drifting_fleet.h"
 
 namespace heddle {
 namespace {
@@ -14,22 +15,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int64_t kNsPerMs = 1'000'000;
-
-// One block that takes `planned_us` by plan on each class.
-Fleet two_equal_classes(int64_t sound, int64_t drifting, double slo_us, double planned_us) {
-  Fleet fleet;
-  fleet.name = "alike";
-  fleet.classes = {{.name = "sound", .count = sound, .nic_bytes_per_s = 1e9},
-                   {.name = "drifting", .count = drifting, .nic_bytes_per_s = 1e9}};
-  FleetModel net;
-  net.name = "net";
-  net.blocks = 1;
-  net.cut_bytes = {1000, 1000};
-  net.slo_us = slo_us;
-  net.latency_us = {{{{planned_us}}}, {{{planned_us}}}};
-  fleet.models = {net};
-  return fleet;
-}
 
 Fleet with_drift(Fleet fleet, double drifted_us) {
   fleet.models[0].latency_us[1][0][0][0] = drifted_us;
@@ -68,7 +53,7 @@ class DriftingFleet {
   void send_bursts(int size, int every_ms) {
     clients_ = Thread([this, size, every_ms] {
       for (int64_t due = steady_ns(); !quit_; sleep_ns(due - steady_ns())) {
-        for (int i = 0; i < size; ++i) send();
+        for (int i = 0; i < size; ++i) send_and_forget(service_);
         due += every_ms * kNsPerMs;
       }
     });
@@ -109,16 +94,6 @@ class DriftingFleet {
   std::string lines;  // of the log
 
  private:
-  void send() {
-    InferRequest request;
-    request.model = "net";
-    InferTensor payload;
-    payload.name = "payload";
-    payload.dtype = DType::kU8;
-    payload.shape = {0};
-    request.inputs.push_back(payload);
-    service_.infer(std::move(request), [](const Result<InferResponse>&) {});
-  }
   InferService service_;
   std::unique_ptr<FleetControl> control_;
   Thread clients_;
@@ -128,7 +103,7 @@ class DriftingFleet {
 // What comes to the drifting devices is late; without them there is no loss.
 TEST(SimulatedDrift, IsPlannedForAndRequestsAreInTimeAgain) {
   in_simulation([] {
-    const auto planned = two_equal_classes(2, 2, 80e3, 10e3);
+    const auto planned = two_alike(2, 2, 80e3, 10e3);
     DriftingFleet served(planned, with_drift(planned, 100e3));
     EXPECT_TRUE(served.uses("drifting"));
     served.send_bursts(5, 50);
@@ -156,7 +131,7 @@ TEST(SimulatedDrift, IsPlannedForAndRequestsAreInTimeAgain) {
 // without them the others are too few.
 TEST(SimulatedDrift, IsRolledBackWhereTheOldPlanServedMore) {
   in_simulation([] {
-    auto planned = two_equal_classes(1, 3, 100e3, 40e3);
+    auto planned = two_alike(1, 3, 100e3, 40e3);
     planned.models[0].margin_us = 40e3;
     DriftingFleet served(planned, with_drift(planned, 65e3));
     served.send_bursts(4, 100);
@@ -182,7 +157,7 @@ TEST(SimulatedDrift, IsRolledBackWhereTheOldPlanServedMore) {
 // A plan that cannot be made for the measured times leaves the old one.
 TEST(SimulatedDrift, ThatNoPlanCanServeLeavesTheOldPlan) {
   in_simulation([] {
-    const auto planned = two_equal_classes(0, 2, 80e3, 10e3);
+    const auto planned = two_alike(0, 2, 80e3, 10e3);
     DriftingFleet served(planned, with_drift(planned, 100e3));
     served.send_bursts(2, 50);
     const auto refused = served.change("refused");

@@ -1,13 +1,13 @@
 // The core suite: how fast Heddle itself plans, evaluates and executes.
 
 #include "core/executor_bench.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/generators.h"
 #include "heddle/plan/bounds.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/planners/planner.h"
-#include "heddle/runtime/sampling.h"
 #include "suites.h"
 
 namespace heddle::bench {

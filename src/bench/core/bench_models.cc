@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "bench_busy.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "heddle/session/session.h"
 #include "suites.h"
 

@@ -1,12 +1,12 @@
 // The transport suite: what a message of a plan costs beside MPI alone, in turns in one run.
 #include <cstdint>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/plan/builder.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/rank_group.h"
-#include "heddle/runtime/sampling.h"
 #include "suites.h"
 
 namespace heddle::bench {

@@ -7,12 +7,12 @@
 #include <mutex>
 #include <thread>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/base/stopwatch.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/graph/generators.h"
 #include "heddle/plan/builder.h"
 #include "heddle/runtime/executor.h"
-#include "heddle/runtime/sampling.h"
 
 namespace heddle::bench {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "bench_ppipe_cases.h"
 #include "heddle/base/file.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/base/spelling.h"
-#include "heddle/runtime/sampling.h"
 #include "suites.h"
 
 namespace heddle::bench {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "bench_ppipe_cases.h"
-#include "heddle/runtime/sampling.h"
+#include "heddle/base/quantiles.h"
 
 namespace heddle::bench {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "bench_ppipe_cases.h"
 #include "heddle/base/json.h"
-#include "heddle/runtime/sampling.h"
+#include "heddle/base/quantiles.h"
 
 namespace heddle::bench {
 namespace {

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/cluster/discover.h"
 #include "heddle/runtime/affinity.h"
-#include "heddle/runtime/sampling.h"
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/rest_api.h"

@@ -5,8 +5,9 @@
 #include <cstring>
 #include <optional>
 
-#include "heddle/runtime/sampling.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/runtime/stream_runtime.h"
+#include "run/sampling.h"
 
 namespace heddle {
 namespace {

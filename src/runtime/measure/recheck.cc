@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/graph/model.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/profiler.h"
-#include "heddle/runtime/sampling.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "run/rounds.h"
+#include "run/sampling.h"
 
 namespace heddle {
 namespace {

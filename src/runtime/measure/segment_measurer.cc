@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "heddle/base/log.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/base/stopwatch.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/core_wait.h"
 #include "heddle/runtime/device_shares.h"
-#include "heddle/runtime/sampling.h"
 #include "heddle/runtime/stream_runtime.h"
+#include "run/sampling.h"
 #include "threads/mailbox.h"
 
 namespace heddle {

@@ -7,15 +7,16 @@
 #include <string>
 #include <utility>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/blocking_device.h"
 #include "heddle/runtime/core_wait.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "heddle/runtime/stream_runtime.h"
+#include "run/sampling.h"
 #include "segment_spec.h"
 #include "threads/mailbox.h"
 

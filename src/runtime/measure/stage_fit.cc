@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "heddle/runtime/sampling.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/runtime/segment_measurer.h"
 
 namespace heddle {

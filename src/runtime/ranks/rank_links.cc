@@ -9,7 +9,7 @@
 #include <limits>
 #include <span>
 
-#include "heddle/runtime/sampling.h"
+#include "heddle/base/quantiles.h"
 #include "threads/mailbox.h"
 
 namespace heddle {

@@ -6,12 +6,13 @@
 #include <optional>
 #include <string>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/graph/model.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/precision_error.h"
-#include "heddle/runtime/sampling.h"
 #include "run/inputs.h"
+#include "run/sampling.h"
 #include "threads/mailbox.h"
 
 namespace heddle {

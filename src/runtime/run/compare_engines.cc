@@ -2,10 +2,10 @@
 #include <array>
 #include <utility>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/base/spelling.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/output_error.h"
-#include "heddle/runtime/sampling.h"
 #include "inputs.h"
 #include "rounds.h"
 #include "threads/mailbox.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "heddle/runtime/sampling.h"
+#include "heddle/base/quantiles.h"
 
 namespace heddle {
 

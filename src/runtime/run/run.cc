@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/quantiles.h"
 #include "heddle/graph/model.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
-#include "heddle/runtime/sampling.h"
 #include "inputs.h"
+#include "sampling.h"
 #include "verify.h"
 
 namespace heddle {

@@ -1,7 +1,9 @@
-#include "heddle/runtime/sampling.h"
+#include "sampling.h"
 
 #include <algorithm>
 #include <vector>
+
+#include "heddle/base/quantiles.h"
 
 namespace heddle {
 

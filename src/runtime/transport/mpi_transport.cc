@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "heddle/runtime/sampling.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/runtime/transport.h"
 #include "threads/mailbox.h"
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "heddle/base/ids.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/base/status.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/cost/cost.h"
@@ -20,7 +21,6 @@
 #include "heddle/plan/problem.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "plane/fault.h"
 #include "protocol/half_rows.h"
 #include "split_check.h"

@@ -7,12 +7,12 @@
 #include <thread>
 
 #include "heddle/base/log.h"
+#include "heddle/base/quantiles.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/precision_error.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "heddle/session/loaded_model.h"
 #include "heddle/session/rank_plan.h"
 #include "plane/fault.h"

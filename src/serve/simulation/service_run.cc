@@ -163,12 +163,7 @@ void ServiceRun::send(const std::shared_ptr<SimulatedServer>& server, const std:
       requests_.sent(server->process, payload_digest(payload.data, static_cast<size_t>(payload.bytes)),
                      simulation_.now() + slo);
   server->service.infer(std::move(request), [this, number](const Result<InferResponse>& answer) {
-    uint64_t digest = 0;
-    if (answer.ok())
-      for (const auto& output : answer->outputs)
-        if (output.name == kDigestOutput)
-          std::copy_n(output.data, sizeof digest, reinterpret_cast<std::byte*>(&digest));
-    requests_.answered(number, answer.ok(), digest);
+    requests_.answered(number, answer.ok(), digest_of(answer));
   });
 }
 

@@ -1,5 +1,7 @@
 #include "service_world.h"
 
+#include <algorithm>
+
 #include "heddle/base/sync.h"
 #include "standby/stored_succession.h"
 
@@ -26,6 +28,15 @@ InferRequest payload_request(const std::string& model, Random& random) {
   tensor.owner = payload;
   request.inputs.push_back(std::move(tensor));
   return request;
+}
+
+uint64_t digest_of(const Result<InferResponse>& answer) {
+  uint64_t digest = 0;
+  if (!answer.ok()) return digest;
+  for (const auto& output : answer->outputs)
+    if (output.name == kDigestOutput)
+      std::copy_n(output.data, sizeof digest, reinterpret_cast<std::byte*>(&digest));
+  return digest;
 }
 
 int64_t SimulatedServer::next_look() const {

@@ -69,6 +69,8 @@ class SimulatedProcess {
 
 // With 1 to 200 random bytes.
 InferRequest payload_request(const std::string& model, Random& random);
+// What the server answers it with; 0: the answer is an error, or has none.
+uint64_t digest_of(const Result<InferResponse>& answer);
 
 struct SimulatedService {
   Fleet fleet;

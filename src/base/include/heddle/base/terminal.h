@@ -42,6 +42,9 @@ std::string without_color(std::string_view text);
 // come from files that others wrote, and must not move the cursor or speak to the terminal.
 std::string without_controls(std::string_view text);
 
+// The same on one line: line ends, tabs and escapes are blanks.
+std::string one_line(std::string_view text);
+
 // Writes all of it, without_controls() if `to` is a terminal. A write that fails shows in ferror().
 void write_text(std::FILE* to, std::string_view text);
 

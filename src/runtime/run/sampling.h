@@ -4,8 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "heddle/base/quantiles.h"
-
 namespace heddle {
 
 // Time per request of a stream once `in_flight` requests have filled it, from the requests' finish times in
