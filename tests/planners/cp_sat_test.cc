@@ -10,9 +10,9 @@ namespace {
 
 using namespace test;
 
-PlanResult plan_with_cp_sat(const Problem& problem, double seconds = 5) {
+PlanResult plan_with_cp_sat(const Problem& problem, const Deadline& deadline = {}) {
   PlannerOptions options;
-  options.deadline = Deadline::after_seconds(seconds);
+  options.deadline = deadline;
   auto result = run_planner(*find_planner("cp-sat"), problem, options);
   EXPECT_TRUE(result.ok()) << result.error().to_string();
   return result.ok() ? std::move(*result) : PlanResult{};
@@ -52,7 +52,7 @@ TEST(CpSat, BoundsHoldUnderContentionAndLoadsToo) {
     const auto objective = i % 2 == 0 ? Objective::kLatency : Objective::kColdLatency;
     const auto problem = random_problem(random, i, objective, true);
     const double least = brute_force_us(problem);
-    const auto result = plan_with_cp_sat(problem, 0.3);
+    const auto result = plan_with_cp_sat(problem, Deadline::after_seconds(0.3));
     EXPECT_LE(result.bound.us, least * (1 + 1e-9)) << "instance " << i;
     EXPECT_GE(result.value_us, least * (1 - 1e-9)) << "instance " << i;
   }
@@ -76,7 +76,7 @@ TEST(CpSat, IsTheSameForASeed) {
   Random random(43);
   const auto problem = make_problem(make_graph(12, random_wires(random, 12, 0.3)), make_mesh(3),
                                     random_times(random, 12, 3), Objective::kLatency);
-  const auto a = plan_with_cp_sat(problem, 1e6), b = plan_with_cp_sat(problem, 1e6);
+  const auto a = plan_with_cp_sat(problem), b = plan_with_cp_sat(problem);
   EXPECT_EQ(a.value_us, b.value_us);
   EXPECT_EQ(a.bound.us, b.bound.us);
   EXPECT_EQ(a.plan.segments.size(), b.plan.segments.size());

@@ -107,7 +107,7 @@ TEST(FlowSearch, FindsAndProvesTheOptimumOfSmallWorkloads) {
     }
     const Problem p = must(flow_workload_from_json(json)).problem;
     const double best = BruteForce(p).run();
-    const auto plan = search(p, 60);
+    const auto plan = search(p, 0);
     if (std::isinf(best)) {
       EXPECT_EQ(plan.error().code(), Code::kInfeasible);
       continue;
@@ -137,7 +137,7 @@ TEST(FlowSearch, BlocksGiveTheOptimumOfTheWhole) {
     }
     const Problem p = must(flow_workload_from_json(json)).problem;
     ASSERT_EQ(p.graph->num_ops(), 5u);
-    const auto plan = search(p, 60);
+    const auto plan = search(p, 0);
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(plan->stop, StopReason::kOptimal);
     EXPECT_EQ(plan->value_us, BruteForce(p).run());
@@ -164,7 +164,7 @@ TEST(FlowSearch, PlansTimesThatAreNoDecimalFractions) {
   for (const char* name : {"device0", "device1", "device2"})
     thirds = must(edit_problem(thirds, {.cluster = {.scale = name, .factor = 3}}));
   thirds = must(edit_problem(thirds, {.transfers = 3}));
-  const auto plan = search(thirds, 60), three_times = search(whole, 60);
+  const auto plan = search(thirds, 0), three_times = search(whole, 0);
   ASSERT_TRUE(plan.ok() && three_times.ok()) << plan.error().to_string();
   EXPECT_NEAR(plan->value_us, three_times->value_us / 3, 1e-6);
   EXPECT_LT(plan->gap, 1e-6);
@@ -200,7 +200,7 @@ TEST(FlowSearch, ProvesTheOptimaOfPublicWorkloads) {
   for (const auto& [name, optimum] : optima) {
     const auto file = read_flow_workload(folder + name + ".json");
     ASSERT_TRUE(file.ok()) << file.error().to_string();
-    const auto plan = search(file->problem, 60);
+    const auto plan = search(file->problem, 0);
     ASSERT_TRUE(plan.ok()) << plan.error().to_string();
     EXPECT_EQ(plan->stop, StopReason::kOptimal) << name;
     EXPECT_NEAR(plan->value_us / file->us_per_unit, optimum, 1e-9) << name;

@@ -25,7 +25,7 @@ TEST(PlacementSearch, ValuesAndBoundsEncloseTheOptimum) {
     for (uint64_t seed = 0; seed < 8; ++seed) {
       const Problem p = random_placement_problem({.nodes = 6, .tight = seed % 2 == 0}, seed, options);
       const double best = best_placement_us(p);
-      const auto plan = search_placement(p, 0.2);
+      const auto plan = search_placement(p, options.contiguous ? 60 : 0.2);
       ASSERT_TRUE(plan.ok()) << plan.error().to_string();
       EXPECT_NEAR(plan->value_us, best, 1e-6) << seed;
       EXPECT_LE(plan->bound.us, best + 1e-6) << seed;

@@ -136,7 +136,7 @@ TEST(SortingHat, LoadsOverBothBusesAndRunsBranchesAtOnce) {
 
 TEST(EfficientMip, SaysThatTimeCutItShortAndRepeatsWithoutADeadline) {
   Random random(9);
-  const Problem p = random_problem(random, 13);
+  const Problem p = random_problem(random, 6);
   PlannerOptions timed;
   timed.deadline = Deadline::after_seconds(1);
   const auto cut = run_planner(*find_planner("efficient-mip"), p, timed);

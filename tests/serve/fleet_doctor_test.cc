@@ -309,11 +309,11 @@ TEST_F(DoctorOfCores, ThreadsThatSomebodyHasBoundElsewhere) {
                              HasSubstr(" instead of core"))));
 }
 
-// Products of matrices: a run of some ms, so that other work on its core shows.
+// Products of matrices: a run of several turns on a core. A shorter one may have the core at once, whoever else wants it.
 std::string products_model() {
   namespace ow = onnx_writer;
   constexpr int64_t kSize = 512;
-  constexpr int kProducts = 40;
+  constexpr int kProducts = 400;
   std::vector<std::string> nodes;
   std::string last = "x";
   for (int i = 0; i < kProducts; ++i) {

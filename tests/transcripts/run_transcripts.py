@@ -42,7 +42,9 @@ SEARCH_WORDS = [
     (r"\bif \S+ runs at half", "if DEVICE runs at half"),  # of two that are as busy, the one that this plan needs more
 ]
 # Notes that a plan has only if something disturbed the measurement, or if the search took more than a second.
-PROGRESS = re.compile(r"^(?:\S+Z info )?\w[\w ]*  (?:\d+/\d+ \(\d+ %\)  )?[\d.]+ s(?:  best .*)?\n", re.MULTILINE)
+PROGRESS = re.compile(
+    r"^(?:\S+Z info \w\S*(?: \S+)*|\w[\w ]*)  (?:\d+/\d+ \(\d+ %\)  )?[\d.]+ s(?:  best .*)?\n", re.MULTILINE
+)
 # These depend on the times that were measured.
 MEASURED_WORDS = [
     (r"that of the best single device \(\S+\)|N times as fast as the best single device \(.*\)", "best device"),

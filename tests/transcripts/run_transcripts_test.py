@@ -2,7 +2,7 @@
 
 import unittest
 
-from run_transcripts import blocks_of, mismatch, steps_of
+from run_transcripts import PROGRESS, blocks_of, mismatch, steps_of
 
 
 class Transcripts(unittest.TestCase):
@@ -27,6 +27,15 @@ class Transcripts(unittest.TestCase):
     def test_measured_figures_count_by_shape(self) -> None:
         self.assertEqual(mismatch(["took 3.5 ms"], ["took 980 us"], "measured"), "")
         self.assertNotEqual(mismatch(["took 3.5 ms"], ["needs 980 us"], "measured"), "")
+
+    def test_lines_of_progress_are_left_out(self) -> None:
+        lines = [
+            "2026-01-02T03:04:05.678Z info measuring net.b on cpu0-1  1.2 s",
+            "searching  3/10 (30 %)  2.5 s  best 4 ms",
+            "2026-01-02T03:04:05.678Z info serves net",
+            "cpu0-1  2.5 s",
+        ]
+        self.assertEqual(PROGRESS.sub("", "\n".join(lines) + "\n").splitlines(), lines[2:])
 
     def test_dots_stand_for_lines_and_for_the_rest_of_one(self) -> None:
         self.assertEqual(mismatch(["a", "...", "d"], ["a", "b", "c", "d"], ""), "")
