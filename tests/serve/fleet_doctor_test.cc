@@ -309,7 +309,8 @@ TEST_F(DoctorOfCores, ThreadsThatSomebodyHasBoundElsewhere) {
                              HasSubstr(" instead of core"))));
 }
 
-// Products of matrices: a run of several turns on a core. A shorter one may have the core at once, whoever else wants it.
+// Products of matrices: a run of several turns on a core. A shorter one may have the core at once, whoever else
+// wants it.
 std::string products_model() {
   namespace ow = onnx_writer;
   constexpr int64_t kSize = 512;
