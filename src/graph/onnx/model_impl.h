@@ -104,8 +104,8 @@ void split_weights(ov::Model& model, int64_t bytes);
 struct ProbeLimits {
   double cpu_s = 60;                        // CPU time of the child
   int64_t memory_bytes = int64_t{4} << 30;  // anonymous memory added; not mapped files
-  double stall_s =
-      10;  // a child that used less than a tenth of so long waits for a lock that is never released
+  // A child that for less than a tenth of so long computed, or could have, waits for a lock that is never released.
+  double stall_s = 10;
 };
 // What the caller does on a thread of its own while the child runs; each may be empty.
 struct Meanwhile {
@@ -121,8 +121,8 @@ inline constexpr bool kProbes = true;
 // Forks, runs `work` in the child with its output silenced, and waits. Succeeds if `work` returned, whatever
 // its result; otherwise the error names the cause (signal, time, memory). The child has only the calling
 // thread: `work` must not wait for other threads. If the child makes no progress, because another thread held
-// a lock at the fork, the probe is repeated. If that fails too, the result is unknown and counts as success, as
-// it does without kProbes. `meanwhile` starts once the first child runs and is joined before another one is forked, so
+// a lock at the fork, the probe is repeated, and in the end kIo: what was not tried is not imported. Without kProbes
+// every model passes. `meanwhile` starts once the first child runs and is joined before another one is forked, so
 // its thread holds no lock at a fork. If starting it throws, the child is killed first.
 Status probe(const std::function<void()>& work, const ProbeLimits& limits, const Meanwhile& meanwhile = {});
 

@@ -70,11 +70,16 @@ int64_t anonymous_bytes(pid_t child) {
   return (resident - shared) * ::sysconf(_SC_PAGESIZE);
 }
 
-double cpu_seconds(pid_t child) {
+// What the child has computed and, where the kernel counts it, what it was ready to compute without a core. (Linux:
+// /proc/PID/schedstat.) Only a child that is not ready does not get on by itself.
+double active_seconds(pid_t child) {
   clockid_t clock = 0;
   timespec time{};
   if (::clock_getcpuclockid(child, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  std::ifstream file("/proc/" + std::to_string(child) + "/schedstat");
+  int64_t ran_ns = 0, waited_ns = 0;
+  if (!(file >> ran_ns >> waited_ns)) waited_ns = 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec + waited_ns);
 }
 
 Status crash(const std::string& how) {
@@ -150,7 +155,7 @@ std::optional<Status> watch(Child& child, const ProbeLimits& limits) {
       return invalid_input("OpenVINO needs more than " + format_bytes(limits.memory_bytes) +
                            " of memory for this model, probably for its constants");
     const double wall = std::chrono::duration<double>(Clock::now() - start).count();
-    if (wall > limits.stall_s && cpu_seconds(child.pid()) < wall / 10) return std::nullopt;
+    if (wall > limits.stall_s && active_seconds(child.pid()) < wall / 10) return std::nullopt;
   }
 }
 
@@ -171,7 +176,8 @@ Status probe(const std::function<void()>& work, const ProbeLimits& limits, const
     if (attempt == 0 && meanwhile.start) meanwhile.start();
     if (auto result = watch(child, limits)) return std::move(*result);
   }
-  return {};
+  return io_error("the process that tries the model waited for a lock " + std::to_string(kAttempts) +
+                  " times: another part of the program may import models at this time; try again");
 }
 
 }  // namespace heddle::internal

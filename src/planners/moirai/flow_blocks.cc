@@ -13,7 +13,8 @@ namespace {
 
 // Of annealing before a block's first solve; doubled with each further one.
 constexpr int64_t kBlockMovesPerTask = 600;
-constexpr double kFirstSlice = 1.0;  // seconds of a block's first solve; each further one has more
+// Seconds of a block's first solve, without a deadline units of work; each further one has more.
+constexpr double kFirstSlice = 1.0;
 constexpr double kSliceGrowth = 3;
 constexpr double kSliceShare = 0.3;  // of the time left, where that is more
 
@@ -102,7 +103,7 @@ class BlockProgram {
       result.bound = low.total;
       const auto high = distances(false);
       if (options_.on_progress) options_.on_progress(high.total, low.total, claimed_by_);
-      if (low.total >= high.total || options_.deadline.should_stop()) break;
+      if (low.total >= high.total || options_.deadline.should_stop() || work_left_ <= 0) break;
       const auto open = open_on_path(low);
       if (!open) break;
       HEDDLE_RETURN_IF_ERROR(improve(open->first, open->second, low, high.total));
@@ -288,8 +289,11 @@ class BlockProgram {
     FlowCpOptions cp;
     double slice = kFirstSlice;
     for (int s = 0; s < length.solves; ++s) slice *= kSliceGrowth;
-    const double left = options_.deadline.seconds_left();
-    cp.deadline = options_.deadline.sooner(std::isfinite(left) ? std::max(slice, kSliceShare * left) : slice);
+    cp.deadline = options_.deadline;
+    if (const double left = options_.deadline.seconds_left(); std::isfinite(left))
+      cp.deadline = cp.deadline.sooner(std::max(slice, kSliceShare * left));
+    else
+      cp.work = std::min(slice, work_left_);
     cp.seed = options_.seed;
     cp.threads = options_.threads;
     cp.device = fixed(block, i);
@@ -303,6 +307,7 @@ class BlockProgram {
     ++length.solves;
     if (solved.bound > length.bound) length.bound = solved.bound, claimed_by_ = cp_sat_name();
     if (solved.schedule) take(length, std::move(*solved.schedule));
+    if (std::isfinite(cp.work) && length.open()) work_left_ -= cp.work;
     return {};
   }
 
@@ -330,6 +335,7 @@ class BlockProgram {
   const FlowWorkload& w_;
   const FlowSchedule& start_;
   const FlowBlockOptions& options_;
+  double work_left_ = options_.work;
   const size_t k_;
   std::vector<FlowBlock> blocks_;
   std::string claimed_by_;

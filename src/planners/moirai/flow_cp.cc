@@ -31,11 +31,12 @@ class FlowCp {
     result.bound = std::max(o_.at_least, heaviest_path(w_, heads_, remaining_));
     if (result.bound > horizon_) return result;
     build(result.bound);
-    HEDDLE_ASSIGN_OR_RETURN(
-        const auto solution,
-        solve(
-            m_.cp,
-            {.deadline = o_.deadline, .threads = o_.threads, .seed = o_.seed, .rel_gap = 0, .abs_gap = 0.5}));
+    HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(m_.cp, {.deadline = o_.deadline,
+                                                               .work = o_.work,
+                                                               .threads = o_.threads,
+                                                               .seed = o_.seed,
+                                                               .rel_gap = 0,
+                                                               .abs_gap = 0.5}));
     if (solution.status == SolveStatus::kInfeasible) {
       result.bound = std::max(result.bound, horizon_ + 1);
       return result;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -36,6 +37,7 @@ FlowAnnealResult anneal_flows(const FlowWorkload& workload, FlowDecisions start,
 
 struct FlowCpOptions {
   Deadline deadline;
+  double work = std::numeric_limits<double>::infinity();  // as in SolveOptions
   uint64_t seed = 1;
   int threads = 1;
   std::vector<int32_t> device;         // per op, or kAnyDevice; empty: all free
@@ -56,7 +58,9 @@ FlowDecisions decisions_of(const FlowWorkload& workload, const FlowSchedule& sch
 Result<FlowCpResult> solve_flows(const FlowWorkload& workload, const FlowCpOptions& options);
 
 struct FlowBlockOptions {
+  // Without a deadline, an amount of work of the solves that prove nothing ends it: as in SolveOptions.
   Deadline deadline;
+  double work = std::numeric_limits<double>::infinity();
   uint64_t seed = 1;
   int threads = 1;
   std::function<void(int64_t best, int64_t bound, const std::string& claimed_by)> on_progress;

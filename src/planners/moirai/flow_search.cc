@@ -1,8 +1,8 @@
 // The search on problems with given transfer times, as Moirai's public workloads state them (equations 4 to 8):
 // first schedules, annealing, exact blocks, a constraint program, and a proven bound beside the plan.
 //
-// Minimises the latency. Without a deadline: a fixed amount of annealing. Deterministic for a seed and thread
-// count, deadlines apart.
+// Minimises the latency. Without a deadline: a fixed amount of annealing and of work for the proof. Deterministic
+// for a seed and thread count, deadlines apart.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ constexpr double kFirstSeconds = 0.03;   // at least
 constexpr double kProofShare = 0.8;      // of what is left then, for blocks or the constraint program
 constexpr size_t kMostCpTasks = 700;     // beyond, the program takes longer to build than to be useful
 constexpr int64_t kMovesPerTask = 2000;  // without a deadline
-constexpr double kNoDeadlineProof_s = 60;
+constexpr double kProofWork = 60;        // without a deadline
 
 class FlowMethods {
  public:
@@ -51,14 +51,11 @@ class FlowMethods {
 
  private:
   PortfolioSteps steps() {
-    const bool timed = std::isfinite(options_.deadline.seconds_left());
-    TimeShare proof = of_left(kProofShare);
-    if (!timed) proof.most_s = kNoDeadlineProof_s;
     return {
         {"constructions", {}, {}, [this](const Deadline&) { construct(); }},
         {"annealing", {}, {}, [this](const Deadline& d) { anneal(kFirstShare, d); }},
         // Without the solver there is still the search, and the bound that needs none.
-        {"proof", proof, {}, [this](const Deadline& d) { fail_unless_unsupported(prove(d)); }},
+        {"proof", of_left(kProofShare), {}, [this](const Deadline& d) { fail_unless_unsupported(prove(d)); }},
         {"annealing", {}, {}, [this](const Deadline& d) { anneal(1, d); }},
     };
   }
@@ -122,6 +119,7 @@ class FlowMethods {
     constexpr const char* kByBlocks = "shortest path over blocks solved exactly";
     FlowBlockOptions blocks;
     blocks.deadline = deadline;
+    blocks.work = kProofWork;
     blocks.seed = options_.seed;
     blocks.threads = options_.threads;
     blocks.on_progress = [&](int64_t, int64_t bound, const std::string& claimed_by) {
@@ -140,6 +138,7 @@ class FlowMethods {
     if (w_.num_tasks() > kMostCpTasks) return {};
     FlowCpOptions cp;
     cp.deadline = deadline;
+    if (!std::isfinite(deadline.seconds_left())) cp.work = kProofWork;
     cp.seed = options_.seed;
     cp.threads = options_.threads;
     cp.at_least = bound();
