@@ -5,6 +5,8 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "data_plane_support.h"
 #include "heddle/serve/live_plane.h"
 #include "heddle/serve/remote_devices.h"
@@ -24,9 +26,10 @@ class WorkerTest : public testing::Test {
   using Stream = grpc::ClientReaderWriter<worker::ToWorker, worker::FromWorker>;
   // A session as a server would open it.
   struct Session {
-    explicit Session(worker::Worker::Stub& stub, uint64_t epoch) : stream(stub.Session(&context)) {
+    explicit Session(worker::Worker::Stub& stub, uint64_t epoch, uint32_t version = kWorkerProtocol)
+        : stream(stub.Session(&context)) {
       worker::ToWorker open;
-      open.set_version(kWorkerProtocol);
+      open.set_version(version);
       open.mutable_open()->set_epoch(epoch);
       open.mutable_open()->set_lease_s(30);
       stream->Write(open);
@@ -179,6 +182,48 @@ TEST_F(WorkerTest, SaysWhatItCannotRun) {
 }
 
 // A plan that serves stays however many others were tried beside it.
+TEST_F(WorkerTest, RunsWhatItsServerSentBeforeItKnewOfTheEnd) {
+  const Session session(*stub_, 1);
+  session.stream->Write(load());
+  EXPECT_TRUE(session.read().has_loaded());
+  std::jthread ends([this] { worker_->drain(3600); });
+  EXPECT_TRUE(session.read().has_leaving());
+  session.stream->Write(run(1, 0, 1));
+  const auto done = session.read();
+  EXPECT_EQ(done.done().attempt(), 1U);
+  EXPECT_EQ(done.done().error(), "");
+  worker::ToWorker left;
+  left.mutable_left();
+  session.stream->Write(left);
+  session.stream->Write(run(2, 0, 1));
+  const auto refused = session.read();
+  EXPECT_EQ(refused.done().attempt(), 2U);
+  EXPECT_EQ(refused.done().error(), "the worker is stopping");
+  // The batch's feature map goes with its refusal, so nothing is left to do.
+  ends.join();
+}
+
+TEST_F(WorkerTest, AServerThatKnowsNoEndOfWorkersIsRefusedAtOnce) {
+  const Session session(*stub_, 1, kWorkerProtocol - 1);
+  session.stream->Write(load());
+  EXPECT_TRUE(session.read().has_loaded());
+  worker_->drain(0);
+  session.stream->Write(run(1, 0, 1));
+  EXPECT_EQ(session.read().done().error(), "the worker is stopping");
+}
+
+// What nobody has asked for is no reason to refuse runs.
+TEST_F(WorkerTest, AnAnswerToNothingChangesNothing) {
+  const Session session(*stub_, 1);
+  session.stream->Write(load());
+  EXPECT_TRUE(session.read().has_loaded());
+  worker::ToWorker left;
+  left.mutable_left();
+  session.stream->Write(left);
+  session.stream->Write(run(1, 0, 1));
+  EXPECT_EQ(session.read().done().error(), "");
+}
+
 TEST_F(WorkerTest, KeepsThePlansThatTheServerHas) {
   Session s(*stub_, 1);
   uint64_t attempt = 0;

@@ -22,13 +22,9 @@ constexpr double kLongLease_s = 60;
 
 enum class Behind { kServer, kWorkers };
 
-// What version 2 does not have: the list of a server's plans, and that a feature map is missing.
-void without_version_3(worker::ToWorker& message) {
-  if (message.has_load()) message.mutable_load()->clear_open();
-}
-void without_version_3(worker::FromWorker& message) {
-  if (message.has_done()) message.mutable_done()->clear_no_map();
-}
+// What version 3 does not have: that a worker leaves, and the answer.
+void without_version_4(worker::ToWorker& message) { message.clear_left(); }
+void without_version_4(worker::FromWorker& message) { message.clear_leaving(); }
 template <class Message>
 void as_one_behind(Message& message) {
   if (message.version() != 0) message.set_version(kWorkerProtocol - 1);
@@ -49,7 +45,7 @@ class SessionWithOneBehind final : public SessionCall, StreamListener {
   }
   void write(const worker::ToWorker* message) override {
     sent_ = *message;
-    without_version_3(sent_);
+    without_version_4(sent_);
     if (behind_ == Behind::kServer) as_one_behind(sent_);
     call_->write(&sent_);
   }
@@ -57,7 +53,7 @@ class SessionWithOneBehind final : public SessionCall, StreamListener {
  private:
   void read_done(bool ok) override {
     if (ok) {
-      without_version_3(*into_);
+      without_version_4(*into_);
       if (behind_ == Behind::kWorkers) as_one_behind(*into_);
     }
     listener_->read_done(ok);
@@ -191,7 +187,7 @@ TEST_P(WorkerVersionBehind, RunsRequestsAndFollowsChangesOfThePlan) {
     EXPECT_EQ(w.state, "connected") << w.name << ": " << w.reason;
     EXPECT_EQ(w.protocol, GetParam() == Behind::kWorkers ? kWorkerProtocol - 1 : kWorkerProtocol);
   }
-  // More plans than an end without their list keeps.
+  // More plans than a worker keeps that does not know which the server has.
   for (int change = 0; change < 4; ++change) {
     fleet_.models[0].slo_us += 1000;
     const auto replaced = replace(fleet_);

@@ -10,7 +10,7 @@ namespace heddle {
 
 // Increase this with each change of worker.proto or of what its messages mean. An end of the new version must work
 // with ends of the version before; the newer end adapts.
-inline constexpr uint32_t kWorkerProtocol = 3;
+inline constexpr uint32_t kWorkerProtocol = 4;
 
 // True for the same version and those beside it. Ends from before versions existed say 0: their protocols differ,
 // so nobody works with them.

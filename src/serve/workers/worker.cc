@@ -172,13 +172,18 @@ class WorkerProcess final : public Worker {
 
   // Maps that have come for runs here are not waited for: those runs are refused.
   void drain(double seconds) override {
-    resources_.leaving = true;
+    const auto told = calls_.current();
+    if (told) told->leave();
     const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
     while (live_now() < until) {
       const auto session = calls_.current();
-      if (!session || !session->open() || (session->idle() && !resources_.maps.has_made())) return;
+      // A server that follows the one that was told gets refusals.
+      if (session != told) resources_.leaving = true;
+      if (!session || !session->open()) break;
+      if (resources_.leaving && session->idle() && !resources_.maps.has_made()) break;
       sleep_ns(kDrainLook_ns);
     }
+    resources_.leaving = true;
   }
 
   int port() const override { return listener_->port(); }

@@ -122,6 +122,11 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
     session.keep(message.output());
     return;
   }
+  if (message.has_leaving()) {
+    worker::ToWorker left;
+    left.mutable_left();
+    session.send(std::move(left));
+  }
   RemoteAnswer answer;
   if (message.has_done()) answer.outputs = session.take_outputs(message.done().attempt());
   std::shared_ptr<WorkerView> view;

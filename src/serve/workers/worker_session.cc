@@ -60,6 +60,18 @@ void WorkerSession::opened() {
   open_ = !ended_;
 }
 
+void WorkerSession::leave() {
+  constexpr uint32_t kAnswersLeaving = 4;
+  if (!open_ || server_version_ < kAnswersLeaving) {
+    resources_.leaving = true;
+    return;
+  }
+  leaves_ = true;
+  worker::FromWorker message;
+  message.mutable_leaving();
+  send(std::move(message));
+}
+
 bool WorkerSession::idle() const {
   const std::lock_guard lock(mutex_);
   return under_way_.empty() && outbox_.empty();
@@ -147,6 +159,7 @@ bool WorkerSession::handshake(const worker::ToWorker& message, grpc::Status& ref
     refusal = {grpc::StatusCode::UNIMPLEMENTED, why};
     return false;
   }
+  if (server_version_ == 0) server_version_ = message.version();
   if (message.has_hello() && !challenged_) {
     challenged_ = true;
     worker::FromWorker answer;
@@ -173,6 +186,8 @@ bool WorkerSession::take(const worker::ToWorker& message, grpc::Status& refusal)
     load(message.load());
   } else if (message.has_input()) {
     return take(message.input(), refusal);
+  } else if (message.has_left()) {
+    if (leaves_) resources_.leaving = true;
   } else if (message.has_run()) {
     run(message.run());
   } else if (message.has_transfer()) {

@@ -71,6 +71,8 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   void end(const grpc::Status& status);
   bool open() const { return open_; }
   void opened();  // unless it has ended since
+  // Tells the server that the worker will end. Runs are refused from its answer on, at once where it knows no answer.
+  void leave();
   // True when nothing runs, travels or waits to be sent.
   bool idle() const;
   uint64_t epoch() const { return epoch_; }
@@ -124,6 +126,8 @@ class WorkerSession final : public StreamListener, public std::enable_shared_fro
   // Of the reading side, one message at a time.
   CalledProof proof_;
   bool begun_ = false, challenged_ = false;
+  std::atomic<uint32_t> server_version_{0};
+  std::atomic<bool> leaves_{false};    // and has said so
   std::map<uint64_t, Inputs> inputs_;  // [attempt]
   uint64_t input_bytes_ = 0;
   std::atomic<uint64_t> open_inputs_{0};  // entries of inputs_, for other threads
