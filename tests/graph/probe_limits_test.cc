@@ -82,16 +82,30 @@ TEST_F(ProbeLimits, AnInterruptedTrialIsCancelled) {
 }
 
 // What the processes of a probe share.
-struct SharedCounts {
+struct Counts {
   std::atomic<int> attempts{0}, joined{0}, forked_beside_a_thread{0};
+};
+class SharedCounts {
+ public:
+  SharedCounts()
+      : memory_(::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ == MAP_FAILED) throw std::runtime_error("no memory that processes share");
+    counts_ = new (memory_) Counts();
+  }
+  ~SharedCounts() { ::munmap(memory_, sizeof(Counts)); }
+  SharedCounts(const SharedCounts&) = delete;
+  SharedCounts& operator=(const SharedCounts&) = delete;
+  Counts& operator*() const { return *counts_; }
+
+ private:
+  void* const memory_;
+  Counts* counts_ = nullptr;
 };
 
 // The first child waits for ever, as for a lock of a thread that it does not have.
 TEST_F(ProbeLimits, NoChildIsForkedBesideTheCallersThread) {
-  void* const memory =
-      ::mmap(nullptr, sizeof(SharedCounts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto& counts = *new (memory) SharedCounts();
+  const SharedCounts shared;
+  Counts& counts = *shared;
   bool running = false;  // a child has its value at the fork
   const auto status = internal::probe(
       [&] {
@@ -110,7 +124,6 @@ TEST_F(ProbeLimits, NoChildIsForkedBesideTheCallersThread) {
   EXPECT_GE(counts.attempts, 2);
   EXPECT_GE(counts.joined, 1);
   EXPECT_EQ(counts.forked_beside_a_thread, 0);
-  ::munmap(memory, sizeof(SharedCounts));
 }
 
 // What could not be tried is no model to import.
@@ -146,10 +159,8 @@ TEST_F(ProbeLimits, WorkOnABusyCoreGetsOn) {
     others.push_back(pid);
   }
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
-  void* const memory =
-      ::mmap(nullptr, sizeof(SharedCounts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto& counts = *new (memory) SharedCounts();
+  const SharedCounts shared;
+  Counts& counts = *shared;
   const auto status = internal::probe(
       [&] {
         ++counts.attempts;
@@ -165,7 +176,6 @@ TEST_F(ProbeLimits, WorkOnABusyCoreGetsOn) {
   }
   EXPECT_TRUE(status.ok()) << status.error().to_string();
   EXPECT_EQ(counts.attempts, 1);
-  ::munmap(memory, sizeof(SharedCounts));
 }
 
 TEST_F(ProbeLimits, TheChildIsReapedIfTheCallersThreadCannotStart) {

@@ -289,11 +289,10 @@ class BlockProgram {
     FlowCpOptions cp;
     double slice = kFirstSlice;
     for (int s = 0; s < length.solves; ++s) slice *= kSliceGrowth;
-    cp.deadline = options_.deadline;
-    if (const double left = options_.deadline.seconds_left(); std::isfinite(left))
-      cp.deadline = cp.deadline.sooner(std::max(slice, kSliceShare * left));
-    else
-      cp.work = std::min(slice, work_left_);
+    const bool by_work = std::isfinite(work_left_);
+    if (by_work) cp.work = std::min(slice, work_left_);
+    const double left = options_.deadline.seconds_left();
+    cp.deadline = by_work ? options_.deadline : options_.deadline.sooner(std::max(slice, kSliceShare * left));
     cp.seed = options_.seed;
     cp.threads = options_.threads;
     cp.device = fixed(block, i);
@@ -307,7 +306,7 @@ class BlockProgram {
     ++length.solves;
     if (solved.bound > length.bound) length.bound = solved.bound, claimed_by_ = cp_sat_name();
     if (solved.schedule) take(length, std::move(*solved.schedule));
-    if (std::isfinite(cp.work) && length.open()) work_left_ -= cp.work;
+    if (by_work && length.open()) work_left_ -= cp.work;
     return {};
   }
 

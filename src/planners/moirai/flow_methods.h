@@ -58,8 +58,8 @@ FlowDecisions decisions_of(const FlowWorkload& workload, const FlowSchedule& sch
 Result<FlowCpResult> solve_flows(const FlowWorkload& workload, const FlowCpOptions& options);
 
 struct FlowBlockOptions {
-  // Without a deadline, an amount of work of the solves that prove nothing ends it: as in SolveOptions.
   Deadline deadline;
+  // As in SolveOptions, of the solves that prove nothing. If it is finite, solves are cut by work and not by time.
   double work = std::numeric_limits<double>::infinity();
   uint64_t seed = 1;
   int threads = 1;

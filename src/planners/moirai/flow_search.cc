@@ -5,6 +5,7 @@
 // for a seed and thread count, deadlines apart.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/incumbents.h"
 #include "core/portfolio.h"
@@ -117,9 +118,11 @@ class FlowMethods {
 
   Status prove(const Deadline& deadline) {
     constexpr const char* kByBlocks = "shortest path over blocks solved exactly";
+    const bool timed = std::isfinite(deadline.seconds_left());
+    const double work = timed ? std::numeric_limits<double>::infinity() : kProofWork;
     FlowBlockOptions blocks;
     blocks.deadline = deadline;
-    blocks.work = kProofWork;
+    blocks.work = work;
     blocks.seed = options_.seed;
     blocks.threads = options_.threads;
     blocks.on_progress = [&](int64_t, int64_t bound, const std::string& claimed_by) {
@@ -138,7 +141,7 @@ class FlowMethods {
     if (w_.num_tasks() > kMostCpTasks) return {};
     FlowCpOptions cp;
     cp.deadline = deadline;
-    if (!std::isfinite(deadline.seconds_left())) cp.work = kProofWork;
+    cp.work = work;
     cp.seed = options_.seed;
     cp.threads = options_.threads;
     cp.at_least = bound();
