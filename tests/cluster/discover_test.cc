@@ -40,7 +40,7 @@ TEST(Discover, TensorsPassByReferenceWithTheCostOfAWakeUp) {
   const Route* r = c->route(DeviceId(1), DeviceId(2));
   ASSERT_NE(r, nullptr);
   EXPECT_GT(r->latency_us, 0);
-  EXPECT_LT(r->latency_us, 10'000);
+  EXPECT_EQ(r->time_us(0), r->latency_us);
   EXPECT_TRUE(c->load_route(DeviceId(1))->hops.empty());
 }
 
