@@ -80,7 +80,7 @@ tidy: setup ## clang-tidy over src
 	@scripts/setup.sh --tidy
 	@scripts/tidy.sh
 
-check: format-check test debug tsan tidy ## everything: format, tests, both sanitizer builds, clang-tidy
+check: format-check tidy test debug tsan ## everything: format, tests, both sanitizer builds, clang-tidy
 
 coverage: setup ## line and branch coverage of src by all tests
 	@scripts/setup.sh --coverage

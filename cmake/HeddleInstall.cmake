@@ -61,22 +61,24 @@ function(heddle_install_development)
           COMPONENT development)
 endfunction()
 
-# The built program writes its completion scripts and its manual page when it is installed.
+# The built program writes its completion scripts and its manual page where they are installed. In the build folder
+# two installations at once would write the same files.
 function(heddle_install_texts)
-  set(texts ${CMAKE_BINARY_DIR}/texts)
   set(share ${CMAKE_INSTALL_DATAROOTDIR})
   foreach(text "completion bash=bash-completion/completions/heddle" "completion zsh=zsh/site-functions/_heddle"
           "completion fish=fish/vendor_completions.d/heddle.fish" "man=man/man1/heddle.1")
     string(REGEX MATCH "^(.*)=(.*)/(.*)$" matched ${text})
-    set(file ${texts}/${CMAKE_MATCH_2}/${CMAKE_MATCH_3})
     set(to ${share}/${CMAKE_MATCH_2})
+    set(name ${CMAKE_MATCH_3})
     separate_arguments(words UNIX_COMMAND "${CMAKE_MATCH_1}")
     list(JOIN words "\" \"" words)
     install(CODE "
-      file(MAKE_DIRECTORY \"${texts}/${CMAKE_MATCH_2}\")
+      set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${to}\")
+      file(MAKE_DIRECTORY \"\${folder}\")
       execute_process(COMMAND \"$<TARGET_FILE:heddle>\" \"${words}\"
-                      OUTPUT_FILE \"${file}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT program)
-    install(FILES ${file} DESTINATION ${to} COMPONENT program)
+                      OUTPUT_FILE \"\${folder}/${name}\" COMMAND_ERROR_IS_FATAL ANY)
+      file(CHMOD \"\${folder}/${name}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+      list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${to}/${name}\")" COMPONENT program)
   endforeach()
 endfunction()
 

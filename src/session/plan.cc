@@ -7,11 +7,14 @@
 // its units.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/plan/builder.h"
+#include "heddle/plan/checker.h"
+#include "heddle/plan/evaluator.h"
 #include "heddle/planners/planner.h"
 #include "heddle/session/session.h"
 #include "session_parts.h"
@@ -21,15 +24,25 @@ namespace {
 
 constexpr int kRounds = 4;
 
-// Verifies all candidates under the current costs. `proven` is a bound under these costs.
+// Whether memory alone speaks against the plan: united segments, for example, hold their tensors longer.
+bool is_too_large(const Problem& problem, const Plan& plan) {
+  const auto timeline = evaluate(problem, plan);
+  if (!timeline.ok()) return false;
+  const auto findings = check(problem, plan, *timeline).findings;
+  return !findings.empty() &&
+         std::ranges::all_of(findings, [](const Finding& f) { return f.kind == Violation::kMemory; });
+}
+
+// The best of those that fit, verified under the current costs. `proven` is a bound under these costs. An error where
+// none fits, and where one that does is wrong or below a bound.
 Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
                            const std::optional<Bound>& proven) {
-  std::optional<Result<PlanResult>> best;
+  std::optional<PlanResult> best;
   for (auto& c : candidates) {
-    auto verified = verified_again(problem, std::move(c), proven);
-    // Only some may fit into little memory: united segments, for example, hold their tensors longer.
-    if (!best || (verified.ok() && (!best->ok() || verified->value_us < (*best)->value_us)))
-      best = std::move(verified);
+    const bool is_last_hope = !best && &c == &candidates.back();
+    if (!is_last_hope && is_too_large(problem, c.plan)) continue;
+    HEDDLE_ASSIGN_OR_RETURN(auto verified, verified_again(problem, std::move(c), proven));
+    if (!best || verified.value_us < best->value_us) best = std::move(verified);
   }
   return std::move(*best);
 }

@@ -130,6 +130,20 @@ TEST(Layered, FillsUpToEveryDependencyThereCanBe) {
   EXPECT_EQ(layered(o)->num_edges(), static_cast<size_t>(o.deps));
 }
 
+TEST(Layered, HasTwiceAsManyDependenciesAsOpsWhereTheLayersAllowThem) {
+  LayeredOptions o;
+  EXPECT_EQ(layered(o)->num_edges(), 400U);
+  EXPECT_THAT(layered(o)->name(), HasSubstr("-400-"));
+  o.ops = 6;
+  o.layers = 4;
+  const auto few = layered(o);
+  o.deps = static_cast<int>(few->num_edges());
+  EXPECT_LT(o.deps, 2 * o.ops);
+  EXPECT_EQ(few->name(), layered(o)->name());
+  ++o.deps;
+  EXPECT_THAT(layered_error(o), HasSubstr("these layers allow only"));
+}
+
 TEST(Layered, RefusesWhatCannotBe) {
   const auto error_with = [](auto change) {
     LayeredOptions o;

@@ -135,7 +135,7 @@ TEST_F(ProbeLimits, WorkThatNeverGetsOnIsRefused) {
       {.stall_s = .05});
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Code::kIo);
-  EXPECT_THAT(status.error().to_string(), HasSubstr("waited for a lock 3 times"));
+  EXPECT_THAT(status.error().to_string(), HasSubstr("stood still 3 times"));
 }
 
 // On one core with sixteen others it computes far less than a tenth of the time, but was ready all of it.
@@ -174,6 +174,23 @@ TEST_F(ProbeLimits, WorkOnABusyCoreGetsOn) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
+  EXPECT_TRUE(status.ok()) << status.error().to_string();
+  EXPECT_EQ(counts.attempts, 1);
+}
+
+// Who waits for a process that shares its memory is as uninterruptible as who waits for a disk.
+TEST_F(ProbeLimits, WorkThatWaitsForTheDiskGetsOn) {
+  const SharedCounts shared;
+  Counts& counts = *shared;
+  const auto status = internal::probe(
+      [&] {
+        ++counts.attempts;
+        if (::vfork() == 0) {
+          ::sleep(1);
+          ::_exit(0);
+        }
+      },
+      {.stall_s = .2});
   EXPECT_TRUE(status.ok()) << status.error().to_string();
   EXPECT_EQ(counts.attempts, 1);
 }

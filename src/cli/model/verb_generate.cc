@@ -19,7 +19,7 @@ namespace {
 
 struct GenerateOptions {
   std::string family, output, devices_like, dependency = "sdep", weights = "none";
-  LayeredOptions layered{.deps = 0};  // 0: twice the ops
+  LayeredOptions layered;
   RandomWiredOptions wired;
   uint64_t seed = 1;
   double spread = 0.2;
@@ -35,7 +35,6 @@ Result<std::shared_ptr<const Graph>> random_graph(const GenerateOptions& o) {
   }
   if (o.family == "layered") {
     LayeredOptions l = o.layered;
-    if (l.deps == 0) l.deps = 2 * l.ops;
     l.seed = o.seed;
     l.device_class_factors = factors;
     l.device_spread = factors.empty() ? 0 : o.spread;
@@ -112,7 +111,8 @@ RunFn setup_generate(Command& command) {
   command.option("--seed", o->seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--ops", o->layered.ops, "layered: number of ops (default 200)", 2, 10'000'000);
   command.option("--layers", o->layered.layers, "layered: number of layers (default 14)", 3, 1'000'000);
-  command.option("--deps", o->layered.deps, "layered: number of dependencies (default twice the ops)", 1,
+  command.option("--deps", o->layered.deps,
+                 "layered: number of dependencies (default twice the ops, or all that the layers allow)", 1,
                  100'000'000);
   command.option("--transfer-share", o->layered.transfer_share,
                  "layered: transfer time over the source's time, p (default 0.8)", 0, 1e6);

@@ -28,7 +28,7 @@ Status check_options(const LayeredOptions& o) {
   }
   HEDDLE_RETURN_IF_ERROR(check_ranges({{"layers", o.layers, 3, kMaxOps},
                                        {"ops", o.ops, 3, kMaxOps},
-                                       {"deps", o.deps, 1, kMaxDeps},
+                                       {"deps", o.deps, 0, kMaxDeps},
                                        {"min_us", o.min_us, 0, 1e12},
                                        {"max_us", o.max_us, o.min_us, 1e12},
                                        {"min_utilization", o.min_utilization, 1 / kUtilizationGrid, 1},
@@ -72,9 +72,13 @@ Result<Layers> deal_ops(const LayeredOptions& o, Random& random) {
 
 class EdgeMaker {
  public:
-  EdgeMaker(const Layers& layers, int ops, int deps, Random& random)
-      : layers_(layers), random_(random), preds_(static_cast<size_t>(ops)), deps_(deps) {
-    seen_.reserve(static_cast<size_t>(deps));
+  EdgeMaker(const Layers& layers, const LayeredOptions& o, Random& random)
+      : layers_(layers),
+        random_(random),
+        preds_(static_cast<size_t>(o.ops)),
+        deps_(o.deps > 0 ? o.deps : int64_t{2} * o.ops),
+        at_most_(o.deps == 0) {
+    seen_.reserve(static_cast<size_t>(deps_));
   }
 
   // The predecessors of each op, in drawing order.
@@ -89,6 +93,7 @@ class EdgeMaker {
                            "; give at least that many (twice the ops always suffices)");
     }
     const int64_t room = count_room();
+    if (at_most_) deps_ = std::min(deps_, room);
     if (deps_ > room) {
       return invalid_input("deps is " + std::to_string(deps_) + ", but these layers allow only " +
                            std::to_string(room));
@@ -139,6 +144,7 @@ class EdgeMaker {
   std::vector<std::vector<int>> preds_;
   std::unordered_set<uint64_t> seen_;
   int64_t deps_;
+  bool at_most_;  // fewer where the layers do not allow as many
 };
 
 double draw_on_grid(Random& random, double lo, double hi, double grid) {
@@ -154,9 +160,11 @@ std::vector<GivenTime> times_of(const LayeredOptions& o, double base_us, Random&
   return times;
 }
 
-Result<std::vector<int64_t>> tensor_sizes(const LayeredOptions& o, const std::vector<double>& base_us) {
+Result<std::vector<int64_t>> tensor_sizes(const LayeredOptions& o, size_t deps,
+                                          const std::vector<double>& base_us) {
   // A tensor counts once where it is produced and at most `deps` times where it is read.
-  const double most = static_cast<double>(kMaxGraphBytes) / (static_cast<double>(o.ops) + o.deps);
+  const double most =
+      static_cast<double>(kMaxGraphBytes) / (static_cast<double>(o.ops) + static_cast<double>(deps));
   std::vector<int64_t> bytes(base_us.size());
   for (size_t i = 0; i < base_us.size(); ++i) {
     const double transfer_us = std::max(o.min_transfer_us, o.transfer_share * base_us[i]);
@@ -183,11 +191,13 @@ Result<std::shared_ptr<const Graph>> generate_layered(const LayeredOptions& o) {
     base_us[i] = draw_on_grid(random, o.min_us, o.max_us, kTimeGrid);
     utilization[i] = draw_on_grid(random, o.min_utilization, 1, kUtilizationGrid);
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto preds, EdgeMaker(layers, o.ops, o.deps, random).make());
+  HEDDLE_ASSIGN_OR_RETURN(const auto preds, EdgeMaker(layers, o, random).make());
+  size_t deps = 0;
+  for (const auto& of : preds) deps += of.size();
 
   GraphBuilder builder("layered-" + std::to_string(o.ops) + "-" + std::to_string(o.layers) + "-" +
-                       std::to_string(o.deps) + "-" + std::to_string(o.seed));
-  HEDDLE_ASSIGN_OR_RETURN(const auto bytes, tensor_sizes(o, base_us));
+                       std::to_string(deps) + "-" + std::to_string(o.seed));
+  HEDDLE_ASSIGN_OR_RETURN(const auto bytes, tensor_sizes(o, deps, base_us));
   for (size_t i = 0; i < base_us.size(); ++i) {
     Op op;
     op.name = "op" + std::to_string(i);

@@ -197,7 +197,11 @@ Model::Model() = default;
 
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ImportOptions& options) {
   auto model = load_unnamed(path, options, {});
-  if (!model.ok() && model.error().code() != Code::kCancelled && lower_extension(path) == ".onnx")
+  // Only what was tried, and refused, may be another model with the values that its shapes determine.
+  const auto refused = [&model] {
+    return model.error().code() != Code::kCancelled && model.error().code() != Code::kIo;
+  };
+  if (!model.ok() && refused() && lower_extension(path) == ".onnx")
     model = load_determined(path, options, model.error());
   return with_context(std::move(model), path);
 }

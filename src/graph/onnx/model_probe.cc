@@ -82,6 +82,15 @@ double active_seconds(pid_t child) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec + waited_ns);
 }
 
+// Swapping, for example, or reading again what memory had no room for. Such time counts as neither above.
+bool waits_for_disk(pid_t child) {
+  std::ifstream file("/proc/" + std::to_string(child) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');  // of a name that may have any characters
+  return name_end != std::string::npos && line.compare(name_end, 3, ") D") == 0;
+}
+
 Status crash(const std::string& how) {
   return invalid_input("OpenVINO's process ended with " + how +
                        " while it read the model: it is damaged, or an operator is used in a way that "
@@ -136,6 +145,7 @@ class Child {
 // The probe's result; nothing when the child waits for a lock that is never released.
 std::optional<Status> watch(Child& child, const ProbeLimits& limits) {
   const auto start = Clock::now();
+  double looked_s = 0, disk_s = 0;
   int64_t baseline = -1;
   for (int ms = 1;; ms = kPollMs) {
     int status = 0;
@@ -155,7 +165,9 @@ std::optional<Status> watch(Child& child, const ProbeLimits& limits) {
       return invalid_input("OpenVINO needs more than " + format_bytes(limits.memory_bytes) +
                            " of memory for this model, probably for its constants");
     const double wall = std::chrono::duration<double>(Clock::now() - start).count();
-    if (wall > limits.stall_s && active_seconds(child.pid()) < wall / 10) return std::nullopt;
+    if (waits_for_disk(child.pid())) disk_s += wall - looked_s;
+    looked_s = wall;
+    if (wall > limits.stall_s && active_seconds(child.pid()) + disk_s < wall / 10) return std::nullopt;
   }
 }
 
@@ -176,8 +188,10 @@ Status probe(const std::function<void()>& work, const ProbeLimits& limits, const
     if (attempt == 0 && meanwhile.start) meanwhile.start();
     if (auto result = watch(child, limits)) return std::move(*result);
   }
-  return io_error("the process that tries the model waited for a lock " + std::to_string(kAttempts) +
-                  " times: another part of the program may import models at this time; try again");
+  return io_error(
+      "the process that tries the model stood still " + std::to_string(kAttempts) +
+      " times, as one that waits for a lock: another part of the program may import models at this "
+      "time; try again");
 }
 
 }  // namespace heddle::internal

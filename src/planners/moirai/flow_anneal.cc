@@ -45,8 +45,12 @@ class FlowSearch : public AnnealSearch {
     const bool nothing_to_move = w_.num_ops() < 2 || w_.num_devices() < 1;
     double hot = kMild;
     if (!nothing_to_move) sweep();
+    int idle = 0;
     for (int rounds = 1; !done() && !nothing_to_move; ++rounds) {
+      const int64_t before = best_;
       round(length, hot);
+      idle = best_ < before ? 0 : idle + 1;
+      if (options_.idle_rounds > 0 && idle >= options_.idle_rounds) break;
       if (rounds % 2 == 0) {
         length *= 2;
         hot = kMild;

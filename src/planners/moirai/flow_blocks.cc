@@ -306,7 +306,7 @@ class BlockProgram {
     ++length.solves;
     if (solved.bound > length.bound) length.bound = solved.bound, claimed_by_ = cp_sat_name();
     if (solved.schedule) take(length, std::move(*solved.schedule));
-    if (by_work && length.open()) work_left_ -= cp.work;
+    if (by_work && length.open() && length.bound < *cp.wanted) work_left_ -= cp.work;
     return {};
   }
 

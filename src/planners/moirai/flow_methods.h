@@ -21,6 +21,7 @@ struct FlowAnnealOptions {
   uint64_t seed = 1;
   int64_t target = 0;              // a proven bound: nothing below it is looked for
   int64_t moves = 0;               // at most so many in all; 0: until the deadline
+  int idle_rounds = 0;             // ends after so many rounds without a better schedule; 0: not
   std::vector<uint8_t> fixed;      // per op: its device stays; empty: none
   std::function<void()> on_round;  // may be empty
 };

@@ -18,8 +18,9 @@
 namespace heddle {
 namespace {
 
-constexpr double kFirstShare = 0.15;     // of the time, for annealing before anything is proven
+constexpr double kFirstShare = 0.15;     // of the time at most, for annealing before anything is proven
 constexpr double kFirstSeconds = 0.03;   // at least
+constexpr int kIdleRounds = 6;           // that end it earlier: three lengths, mild and hot
 constexpr double kProofShare = 0.8;      // of what is left then, for blocks or the constraint program
 constexpr size_t kMostCpTasks = 700;     // beyond, the program takes longer to build than to be useful
 constexpr int64_t kMovesPerTask = 2000;  // without a deadline
@@ -54,10 +55,10 @@ class FlowMethods {
   PortfolioSteps steps() {
     return {
         {"constructions", {}, {}, [this](const Deadline&) { construct(); }},
-        {"annealing", {}, {}, [this](const Deadline& d) { anneal(kFirstShare, d); }},
+        {"annealing", {}, {}, [this](const Deadline& d) { anneal(kFirstShare, kIdleRounds, d); }},
         // Without the solver there is still the search, and the bound that needs none.
         {"proof", of_left(kProofShare), {}, [this](const Deadline& d) { fail_unless_unsupported(prove(d)); }},
-        {"annealing", {}, {}, [this](const Deadline& d) { anneal(1, d); }},
+        {"annealing", {}, {}, [this](const Deadline& d) { anneal(1, 0, d); }},
     };
   }
   // On until there is a schedule, then until the deadline or the bound.
@@ -97,7 +98,7 @@ class FlowMethods {
     raise(flow_bound(w_), "heaviest path with transfers, or area");
   }
 
-  void anneal(double share, const Deadline& deadline) {
+  void anneal(double share, int idle_rounds, const Deadline& deadline) {
     FlowAnnealOptions o;
     const double left = deadline.seconds_left();
     if (std::isfinite(left))
@@ -108,6 +109,7 @@ class FlowMethods {
     if (!std::isfinite(left)) o.deadline = deadline;
     o.seed = options_.seed + static_cast<uint64_t>(counters_["annealings"]++);
     o.target = bound();
+    o.idle_rounds = idle_rounds;
     o.on_round = [&] { report(0.5); };
     auto result = anneal_flows(w_, decisions_of(w_, best()), o);
     counters_["moves"] += static_cast<double>(result.moves);

@@ -41,6 +41,9 @@ bool all_have_rows(const Graph& one, const Graph& many, std::span<const TensorId
                     [&](TensorId x, TensorId y) { return has_rows(one.tensor(x), many.tensor(y), rows); });
 }
 
+// An error that says nothing of the model: it was not tried.
+bool is_untried(const Error& error) { return error.code() == Code::kIo || error.code() == Code::kCancelled; }
+
 Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t batch) {
   ImportOptions options;
   options.shapes = source.settings.shapes;
@@ -159,6 +162,7 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, 
   for (const int size : sizes) {
     if (size == 1) continue;
     const auto more = load_at(source, size);
+    if (!more.ok() && is_untried(more.error())) return more.error();
     const Graph* many = more.ok() ? (*more)->graph().get() : nullptr;
     if (many == nullptr || !all_have_rows(graph, *many, graph.inputs(), many->inputs(), size) ||
         !all_have_rows(graph, *many, graph.outputs(), many->outputs(), size)) {
@@ -189,6 +193,7 @@ Result<std::shared_ptr<LocalModel>> planned_local_model(const ModelSource& sourc
     for (auto& [name, given] : options.shapes)
       if (!given.empty() && given.front() == rows) given.front() = 1;
     const auto one = Model::load(source.path, options);
+    if (!one.ok() && is_untried(one.error())) return one.error();
     if (one.ok() && all_have_rows(*(*one)->graph(), graph, (*one)->graph()->inputs(), graph.inputs(), rows) &&
         all_have_rows(*(*one)->graph(), graph, (*one)->graph()->outputs(), graph.outputs(), rows)) {
       served.max_rows = static_cast<int>(rows);

@@ -152,6 +152,7 @@ class SimulatedAnnouncer final : public Announcer {
 
 class SimulatedWorker final : public SimulatedProcess {
  public:
+  static constexpr double kMostDrain_s = 3;
   // It announces itself to each of the servers, which may change.
   SimulatedWorker(const WorkerOptions& options, SimulatedNetwork& network,
                   std::span<const std::shared_ptr<SimulatedServer>> servers, double lease_s)
@@ -170,6 +171,7 @@ class SimulatedWorker final : public SimulatedProcess {
  private:
   void open() override;
   void close() override {
+    if (worker) worker->drain(Simulation::current().random().uniform(0, kMostDrain_s));
     worker = nullptr;
     announcer_ = nullptr;
   }

@@ -13,7 +13,6 @@ namespace heddle {
 namespace {
 
 constexpr size_t kOutputPieceBytes = size_t{1} << 20;
-constexpr size_t kKeptWithoutList = 2;  // of a server that does not say which plans it has
 constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
 
 // Differs from host to host, and from start to start of one; empty where it cannot be read.
@@ -259,8 +258,7 @@ void WorkerSession::load(const worker::Load& load) {
 
 void WorkerSession::forget_closed(const worker::Load& load) {
   std::erase_if(roles_, [&load](const auto& plan) { return is_closed(plan.first, load); });
-  const size_t most = load.open().empty() ? kKeptWithoutList : resources_.limits.open_plans;
-  while (roles_.size() > most) roles_.erase(roles_.begin());
+  while (roles_.size() > resources_.limits.open_plans) roles_.erase(roles_.begin());
 }
 
 void WorkerSession::loaded(const worker::Load& load, const std::vector<LoadedRole>& computing) {

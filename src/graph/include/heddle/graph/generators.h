@@ -16,7 +16,7 @@ namespace heddle {
 struct LayeredOptions {
   int ops = 200;
   int layers = 14;
-  int deps = 400;
+  int deps = 0;  // 0: twice the ops, or all that the layers allow if these are fewer
   uint64_t seed = 1;
   double min_us = 100, max_us = 4000;  // op times, uniform on a grid of 0.1 us
   double min_utilization = 0.6;        // uniform up to 1, on a grid of 0.0001

@@ -69,8 +69,8 @@ class Worker {
   // an address that is taken. A server that does not accept its announcements is no error: see counters().
   static Result<std::unique_ptr<Worker>> start(const WorkerOptions& options, Announcer& announcer);
   virtual ~Worker() = default;  // withdraws, and ends the session
-  // Refuses what has not begun, which the server then gives to other devices, and waits until what runs has ended and
-  // the next workers have taken its feature maps; at most so many seconds.
+  // Tells the server, which gives later runs to other devices; those that come after its answer are refused. Waits
+  // until what came before has run and the next workers have taken its feature maps; at most so many seconds.
   virtual void drain(double seconds) = 0;
   virtual int port() const = 0;
   virtual WorkerCounters counters() const = 0;
