@@ -125,6 +125,8 @@ class SystemFiles final : public FileCalls {
 template <class Show>
 Status show_file(FileCalls& files, int file, const std::string& temporary, const std::string& path,
                  std::string_view content, const Show& show) {
+  if (file == -ENOENT)
+    return not_found("there is no folder '" + parent_folder(path) + "'; create it first").with_context(path);
   if (file < 0) return system_error("cannot create a file beside it", path, -file);
   const char* action = "cannot write";
   int failed = files.write(file, content);
@@ -255,6 +257,22 @@ std::string parent_folder(const std::string& path) {
 }
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+std::string file_head(const std::string& path, size_t most) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // as in read_file()
+  struct stat info {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  std::string head(most, '\0');
+  size_t used = 0;
+  while (used < most) {
+    const ssize_t n = ::read(file.get(), head.data() + used, most - used);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    used += static_cast<size_t>(n);
+  }
+  head.resize(used);
+  return head;
+}
 
 std::string first_line(const std::string& path) {
   std::ifstream in(path);

@@ -1,5 +1,7 @@
 #include "errors.h"
 
+#include <fmt/format.h>
+
 namespace heddle::python {
 namespace {
 
@@ -36,6 +38,13 @@ void raise(const Error& error) {
   const nb::object exception = type(python_text(error.message()), nb::tuple(place));
   PyErr_SetObject(type.ptr(), exception.ptr());
   throw nb::python_error();
+}
+
+double checked_time_limit(double seconds) {
+  constexpr double kMost_s = 1e7;
+  if (!(seconds >= 0 && seconds <= kMost_s))
+    raise(invalid_input(fmt::format("time_limit {}: expected 0 to {:.0f} seconds", seconds, kMost_s)));
+  return seconds;
 }
 
 nb::str python_text(const std::string& text) {

@@ -22,6 +22,8 @@ T value_or_raise(Result<T> result) {
   if (!result.ok()) raise(result.error());
   return std::move(result).value();
 }
+// A limit on the time for planning, in seconds. Raises if it is negative, not a number, or longer than 10^7 s.
+double checked_time_limit(double seconds);
 inline void ok_or_raise(const heddle::Status& status) {
   if (!status.ok()) raise(status.error());
 }

@@ -45,6 +45,7 @@ PyFleetPlan plan_for(const PyFleet& fleet, const std::string& planner, const std
   options.seed = seed;
   options.threads = threads;
   options.prove = prove;
+  time_limit = checked_time_limit(time_limit);
   auto plan = call_in_background(on_progress, Interrupted::kKeepsResult, [&](const Control& control) {
     options.deadline = Deadline::after_seconds(time_limit, control.cancel);
     options.progress = control.progress;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "background.h"
+#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/session/grade.h"
@@ -73,7 +74,7 @@ std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
                                    double robust, const nb::object& on_progress) {
   model = with_values(std::move(model), values, on_progress);
   auto made = std::make_shared<PyPlan>();
-  made->search = {.time_limit_s = time_limit, .seed = seed, .threads = threads};
+  made->search = {.time_limit_s = checked_time_limit(time_limit), .seed = seed, .threads = threads};
   made->settings = settings_of(*model, cluster, costs);
   made->settings.objective = objective_of(objective);
   made->result = call_in_background(
@@ -129,12 +130,15 @@ Whatif whatif(const PyPlan& plan, const std::map<std::string, int>& add,
     all.what += (all.what.empty() ? "" : ", ") + made.what;
     all.edits.insert(all.edits.end(), made.edits.begin(), made.edits.end());
   };
-  for (const auto& [name, count] : add) include(more_devices(plan.problem(), name, count));
-  for (const auto& [name, count] : remove) include(fewer_devices(plan.problem(), name, count));
-  for (const auto& [name, factor] : scale) include(scaled_hardware(plan.problem(), name, factor));
+  for (const auto& [name, count] : add)
+    include(with_context(more_devices(plan.problem(), name, count), "add " + name));
+  for (const auto& [name, count] : remove)
+    include(with_context(fewer_devices(plan.problem(), name, count), "remove " + name));
+  for (const auto& [name, factor] : scale)
+    include(with_context(scaled_hardware(plan.problem(), name, factor), "scale " + name));
   if (all.edits.empty()) raise(invalid_input("whatif() needs a change: add, remove or scale"));
   SearchSettings search = plan.search;
-  search.time_limit_s = time_limit;
+  search.time_limit_s = checked_time_limit(time_limit);
   using Rows = std::vector<Replanned>;
   auto rows =
       call_in_background(on_progress, Interrupted::kKeepsResult, [&](const Control& control) -> Result<Rows> {
@@ -170,7 +174,7 @@ PyGrade grade_placement(const std::shared_ptr<const PyModel>& model,
   PyPlan plan;
   plan.settings = settings_of(*model, cluster, costs);
   plan.settings.objective = objective_of(objective);
-  plan.search = {.time_limit_s = time_limit, .seed = seed, .threads = threads};
+  plan.search = {.time_limit_s = checked_time_limit(time_limit), .seed = seed, .threads = threads};
   Grade graded = call_in_background(on_progress, Interrupted::kKeepsResult, [&](const Control& control) {
     return grade(model->source, &model->loaded, text, wanted, plan.settings, planner, plan.search, control);
   });

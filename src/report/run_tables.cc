@@ -145,6 +145,12 @@ namespace {
 // Whether the times of the segments changed by more than what remains unexplained.
 bool machine_changed(const Recheck& r) { return std::abs(r.drift) > std::abs(r.error); }
 
+// Whether nothing that is off shows any more when the plan is timed again.
+bool has_passed(const Recheck& r) {
+  const auto usual = [](double change) { return 1 + change < kUsualBand && kUsualBand * (1 + change) > 1; };
+  return usual(r.drift) && usual(r.error) && usual((1 + r.drift) * (1 + r.error) - 1);
+}
+
 }  // namespace
 
 std::string precision_text(const std::optional<PrecisionError>& error) {
@@ -193,11 +199,18 @@ bool is_off(const RunRecord& run) {
 }
 
 Json off_because_json(const Recheck& r) {
-  return {{"cause", machine_changed(r) ? "machine" : "prediction"}, {"drift", r.drift}, {"error", r.error}};
+  const char* cause = has_passed(r) ? "passed" : machine_changed(r) ? "machine" : "prediction";
+  return {{"cause", cause}, {"drift", r.drift}, {"error", r.error}};
 }
 
 std::string off_because_text(const Recheck& r) {
   const std::string now = signed_percent(r.drift);
+  if (has_passed(r))
+    return fmt::format(
+        "what slowed the run down, or sped it up, has passed: timed again, the plan's segments take {} "
+        "compared\n"
+        "         with the profile, and the prediction is off by {}\n",
+        now, signed_percent(r.error));
   if (machine_changed(r))
     return fmt::format(
         "the machine is {} than when it was profiled: the plan's segments alone now take {}; with these "

@@ -78,15 +78,20 @@ std::string TextTable::to_string(int width) const {
     widths.push_back(w);
     total += w + kGap;
   }
-  // Shrink the widest left-aligned column, one character at a time, so that columns are cut evenly.
+  // Shrink the widest left-aligned column, one character at a time, so that columns are cut evenly. The first one has
+  // the names that people type, so it is cut last.
   constexpr int kLeast = 8;
-  while (width > 0 && total > width) {
+  for (size_t first = 1; width > 0 && total > width;) {
     int widest = -1;
-    for (size_t c = 0; c < columns_.size(); ++c) {
+    for (size_t c = first; c < columns_.size(); ++c) {
       if (columns_[c].align != Align::kLeft || widths[c] <= kLeast) continue;
       if (widest < 0 || widths[c] > widths[static_cast<size_t>(widest)]) widest = static_cast<int>(c);
     }
-    if (widest < 0) break;
+    if (widest < 0 && first == 0) break;
+    if (widest < 0) {
+      first = 0;
+      continue;
+    }
     --widths[static_cast<size_t>(widest)];
     --total;
   }

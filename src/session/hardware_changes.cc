@@ -17,19 +17,25 @@ constexpr int kMostDevices = 1000;
 // Names that can be changed: devices and their classes; scaled also links, memory and transfers.
 Status check_name(const std::string& name, const Problem& problem, bool scale) {
   std::vector<std::string> names;
-  const auto add = [&](const std::string& known) {
-    if (std::find(names.begin(), names.end(), known) == names.end()) names.push_back(known);
+  const auto add = [&](std::vector<std::string>& kind, const std::string& known) {
+    if (std::find(names.begin(), names.end(), known) != names.end()) return;
+    names.push_back(known);
+    kind.push_back(known);
   };
-  for (const auto& d : problem.cluster->devices()) add(d.name);
-  for (const auto& d : problem.cluster->devices()) add(d.device_class);
+  std::vector<std::string> devices, classes, others;
+  for (const auto& d : problem.cluster->devices()) add(devices, d.name);
+  for (const auto& d : problem.cluster->devices()) add(classes, d.device_class);
   if (scale) {
-    for (const auto& l : problem.cluster->links()) add(l.name);
-    add(kMemory);
-    if (problem.transfers) add(kTransfers);
+    for (const auto& l : problem.cluster->links()) add(others, l.name);
+    add(others, kMemory);
+    if (problem.transfers) add(others, kTransfers);
   }
   if (std::find(names.begin(), names.end(), name) != names.end()) return {};
-  return invalid_input(std::string("no such device") + (scale ? " or link" : "") + did_you_mean(name, names) +
-                       "; there are " + join_names(names));
+  std::string text = std::string("no such device") + (scale ? " or link" : "") + did_you_mean(name, names) +
+                     "; devices: " + join_names(devices);
+  if (!classes.empty()) text += "; classes: " + join_names(classes);
+  if (!others.empty()) text += "; others: " + join_names(others);
+  return invalid_input(text);
 }
 
 Status check_count(int count) {

@@ -84,6 +84,14 @@ TEST_F(Files, ReadingSaysWhatIsWrong) {
   EXPECT_EQ(*read_file(path("f"), 5), "12345");
 }
 
+TEST_F(Files, TheHeadOfWhatCannotBeReadIsEmpty) {
+  ASSERT_TRUE(write_file_atomic(path("f"), "12345").ok());
+  EXPECT_EQ(file_head(path("f"), 3), "123");
+  EXPECT_EQ(file_head(path("f"), 100), "12345");
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const auto& name : {path("pipe"), path("none"), folder_}) EXPECT_EQ(file_head(name, 3), "") << name;
+}
+
 TEST_F(Files, FilesThatHideTheirSizeAreReadWholeAndLimited) {
   const auto status = read_file("/proc/self/status");
   ASSERT_TRUE(status.ok());
@@ -124,7 +132,7 @@ TEST_F(Files, WhatCannotBeReplacedIsAnErrorAndLeavesNoLitter) {
   EXPECT_THAT(write_file_atomic(path("d"), "x").error().to_string(), HasSubstr("is a directory"));
   const Status missing = write_file_atomic(path("none/f"), "x");
   EXPECT_EQ(missing.error().code(), Code::kNotFound);
-  EXPECT_THAT(missing.error().to_string(), HasSubstr("none/f: cannot create a file beside it: No such file"));
+  EXPECT_THAT(missing.error().to_string(), HasSubstr("none'; create it first"));
   EXPECT_FALSE(write_file_atomic("", "x").ok());
   EXPECT_FALSE(write_file_atomic(path(std::string(300, 'n')), "x").ok());
   EXPECT_EQ(names(), std::set<std::string>{"d"});

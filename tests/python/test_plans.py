@@ -115,8 +115,11 @@ def test_other_hardware(absent_plan: hd.Plan) -> None:
     less = absent_plan.whatif(remove={"V100": 3}, time_limit=0.5, planner="heft")
     assert len(less.after.cluster.devices) == 1
     assert less.after.verify()["verified"]
-    with pytest.raises(hd.InvalidInputError, match="no such device"):
+    with pytest.raises(hd.InvalidInputError, match="add L4: no such device"):
         absent_plan.whatif(add={"L4": 1})
+    for time_limit in (-1, float("nan"), float("inf")):
+        with pytest.raises(hd.InvalidInputError, match="time_limit .*: expected 0 to"):
+            absent_plan.whatif(add={"V100": 1}, time_limit=time_limit)
     with pytest.raises(hd.InvalidInputError, match="needs a change"):
         absent_plan.whatif()
     with pytest.raises(hd.InvalidInputError, match="one must stay"):

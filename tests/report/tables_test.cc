@@ -6,6 +6,7 @@
 #include "heddle/report/adaptive_text.h"
 #include "heddle/report/copies_table.h"
 #include "heddle/report/moves.h"
+#include "heddle/report/run_tables.h"
 #include "report_fixture.h"
 
 namespace heddle {
@@ -74,6 +75,18 @@ TEST(AdaptiveTable, EachPlanHasItsRequests) {
   run.verified = false;
   EXPECT_THAT(adaptive_shown(plans, run).text, HasSubstr("not compared"));
   EXPECT_TRUE(adaptive_shown(plans, run).json["outputs_equal"].is_null());
+}
+
+TEST(WrongPrediction, HasACauseOfWhatIsOffWhenItIsTimedAgain) {
+  const auto cause = [](double drift, double error) {
+    const Recheck again{.error = error, .drift = drift};
+    return off_because_json(again)["cause"].get<std::string>() + ": " + off_because_text(again);
+  };
+  EXPECT_THAT(cause(.5, .02), HasSubstr("machine: the machine is slower"));
+  EXPECT_THAT(cause(-.4, .02), HasSubstr("machine: the machine is faster"));
+  EXPECT_THAT(cause(.02, .3), HasSubstr("prediction: the prediction is wrong"));
+  EXPECT_THAT(cause(.005, 0), HasSubstr("passed: "));
+  EXPECT_THAT(cause(.09, .09), HasSubstr("prediction: ")) << "each alone is usual";
 }
 
 TEST(MovesTable, SaysWhichIsThePlansAndWhatIsRefused) {

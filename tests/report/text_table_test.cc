@@ -29,6 +29,15 @@ TEST(TextTable, NeverExceedsTheWidthAndCutsTheWidestLeftColumn) {
   EXPECT_NE(table.to_string(60).find("123456789"), std::string::npos);
 }
 
+TEST(TextTable, CutsTheFirstColumnLast) {
+  TextTable table({{"name"}, {"description"}});
+  const std::string name(30, 'n');
+  table.add_row({name, std::string(30, 'd')});
+  EXPECT_NE(table.to_string(50).find(name + "  ddd"), std::string::npos);
+  std::istringstream lines(table.to_string(30));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 30U) << line;
+}
+
 TEST(TextTable, CountsUtf8CharactersNotBytes) {
   TextTable table({{"name", TextTable::Align::kLeft, 5}, {"n"}});
   table.add_row({"äöüßé", "1"});

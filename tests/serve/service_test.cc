@@ -214,6 +214,9 @@ TEST_F(Service, SaysWhatIsWrongWithARequest) {
     EXPECT_EQ(answer.status, 400) << c.body;
     EXPECT_THAT(json(answer)["error"].get<std::string>(), HasSubstr(c.says)) << c.body;
   }
+  EXPECT_THAT(ask("GET", "/metrics").body,
+              HasSubstr(R"(heddle_requests_total{model="add",outcome="invalid"} )" +
+                        std::to_string(std::size(kCases)) + "\n"));
   EXPECT_EQ(service_.statistics("add").success.count, 0U);
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 
 #include "fleet_verbs.h"
@@ -127,13 +126,12 @@ Result<FleetPlan> the_plan(const FleetSimulateOptions& o, const Fleet& fleet, co
 
 // A file's first line shows which kind of trace it is.
 Result<bool> is_recorded(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  char head[7] = {};
-  file.read(head, sizeof head);
-  if (!file && file.gcount() == 0)
+  constexpr std::string_view kRecorded = "time_us";
+  const std::string head = file_head(path, kRecorded.size());
+  if (head.empty())
     return Error(file_exists(path) ? Code::kIo : Code::kNotFound, "cannot be read, or is empty")
         .with_context(path);
-  return std::string(head, static_cast<size_t>(file.gcount())) == "time_us";
+  return head == kRecorded;
 }
 
 Status read_trace(const FleetSimulateOptions& o, const Invocation& invocation, Inputs& in) {

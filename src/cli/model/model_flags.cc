@@ -1,9 +1,10 @@
 #include "model_flags.h"
 
 #include <cmath>
-#include <fstream>
 #include <regex>
+#include <sstream>
 
+#include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
@@ -102,10 +103,7 @@ Result<std::map<std::string, std::vector<double>>> parse_values(const std::vecto
 }
 
 Status check_is_no_fleet(const std::string& path) {
-  std::ifstream file(path);
-  std::string head(4096, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(file.gcount()));
+  const std::string head = file_head(path, 4096);
   static const std::regex format("format[\"']?[ \t]*:[ \t]*[\"']?heddle-fleet(-plan)?[\"']?[ \t]*[,}\r\n]");
   std::smatch match;
   if (!std::regex_search(head, match, format)) return {};
@@ -117,7 +115,7 @@ Status check_is_no_fleet(const std::string& path) {
 
 Status check_is_no_cluster(const std::string& path) {
   if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return {};
-  std::ifstream file(path);
+  std::istringstream file(file_head(path, 1 << 20));
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("hosts:") || line.starts_with("devices:"))
       return invalid_input(path + ": this is a cluster file; use `heddle plan MODEL --cluster " + path + "`");

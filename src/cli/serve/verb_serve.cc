@@ -277,12 +277,12 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
 // Until a signal, or until another server has taken over, upon which it raises `lost`. `on_ranks`: see serve().
 Status serve_once(const ServeFlags& o, const Invocation& invocation, const OpenedPlan* on_ranks,
                   const CancelToken& lost) {
+  if (o.port != 0 && o.port == o.grpc_port)
+    return invalid_input("--port and --grpc-port are one port; give two");
   HEDDLE_ASSIGN_OR_RETURN(auto http, http_options(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto tls, tls_identity(o));
   if (!tls.key.empty()) {
-    auto context = TlsContext::server(tls);
-    if (!context.ok()) return std::move(context).error().with_context(o.tls_cert + ", " + o.tls_key);
-    http.tls = *context;
+    HEDDLE_ASSIGN_OR_RETURN(http.tls, with_context(TlsContext::server(tls), o.tls_cert + ", " + o.tls_key));
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto tracer, o.traces.open());
   std::unique_ptr<Succession> succession;

@@ -23,7 +23,14 @@ struct LiveFlags {
 Result<Json> ask(const LiveFlags& o, const std::string& method, const std::string& path,
                  const std::string& body) {
   HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file));
-  return ask_json(target, method, path, body, kPatience_s);
+  auto answer = ask_json(target, method, path, body, kPatience_s);
+  if (!answer.ok() && answer.error().code() == Code::kNotFound &&
+      std::string_view(path).starts_with("/v2/fleet/"))
+    return not_found(
+        o.url +
+        ": this server serves models or a plan, not a fleet; only a fleet's devices and plan can be "
+        "changed while it serves");
+  return answer;
 }
 
 Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {

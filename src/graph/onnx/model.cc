@@ -13,6 +13,7 @@
 
 #include "heddle/base/content_hash.h"
 #include "heddle/base/errors.h"
+#include "heddle/base/file.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/log.h"
 #include "heddle/base/mapped_file.h"
@@ -203,6 +204,12 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
   };
   if (!model.ok() && refused() && lower_extension(path) == ".onnx")
     model = load_determined(path, options, model.error());
+  if (!model.ok() && lower_extension(path) == ".xml") {
+    const auto weights = std::filesystem::path(path).replace_extension(".bin").string();
+    if (!file_exists(weights))
+      model = Error(model.error().code(), model.error().to_string() + "; there is no " + quote_text(weights) +
+                                              ", which has its weights");
+  }
   return with_context(std::move(model), path);
 }
 

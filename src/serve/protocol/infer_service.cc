@@ -301,6 +301,14 @@ void InferService::set_session_limits(const SessionLimits& limits) { sessions_->
 
 std::map<std::string, SessionCounters> InferService::sessions() const { return sessions_->counters(); }
 
+void InferService::count_unreadable(const std::string& model) const {
+  {
+    const std::shared_lock lock(gate_);
+    if (!index_.contains(model)) return;
+  }
+  count(model, Outcome::kInvalid);
+}
+
 void InferService::count(const std::string& model, Outcome outcome) const {
   const auto record = record_of(model);
   const std::lock_guard lock(record->mutex);

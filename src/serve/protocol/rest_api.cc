@@ -144,6 +144,7 @@ void infer(InferService& service, const HttpHead& head, const HttpBody& body, co
   const std::shared_ptr<const void> owner = body.data;
   auto request = infer_request_from_body(body.text(), json_bytes, owner);
   if (!request.ok()) {
+    service.count_unreadable(model);
     if (trace) trace->record.error = request.error().to_string();
     return reply.send(error_response(request.error()));
   }

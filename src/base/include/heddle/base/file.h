@@ -23,6 +23,8 @@ bool file_exists(const std::string& path);
 // The paths of the files whose names end in one of `endings` (".json"), sorted; with `below` those in its folders, too.
 Result<std::vector<std::string>> files_in(const std::string& folder,
                                           std::span<const std::string_view> endings, bool below = false);
+// The first bytes of a regular file, at most so many; empty: it is none, or cannot be read.
+std::string file_head(const std::string& path, size_t most);
 // Of a short file of the system, such as in /sys, without the newline; empty: it does not exist.
 std::string first_line(const std::string& path);
 

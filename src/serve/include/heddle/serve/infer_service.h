@@ -131,6 +131,8 @@ class InferService {
 
   // `done` is called exactly once, possibly within this call, else on a thread of the plane: must not block.
   void infer(InferRequest request, Done done);
+  // A request that cannot be read: it counts as an invalid one of the model, if there is one of this name.
+  void count_unreadable(const std::string& model) const;
 
   bool live() const { return !stopping_; }
   bool ready() const;  // all that was asked for is being served
