@@ -125,8 +125,8 @@ class SystemFiles final : public FileCalls {
 template <class Show>
 Status show_file(FileCalls& files, int file, const std::string& temporary, const std::string& path,
                  std::string_view content, const Show& show) {
-  if (file == -ENOENT)
-    return not_found("there is no folder '" + parent_folder(path) + "'; create it first").with_context(path);
+  if (const auto folder = parent_folder(path); file == -ENOENT && folder != ".")
+    return not_found("there is no folder '" + folder + "'; create it first").with_context(path);
   if (file < 0) return system_error("cannot create a file beside it", path, -file);
   const char* action = "cannot write";
   int failed = files.write(file, content);

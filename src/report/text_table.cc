@@ -78,22 +78,23 @@ std::string TextTable::to_string(int width) const {
     widths.push_back(w);
     total += w + kGap;
   }
-  // Shrink the widest left-aligned column, one character at a time, so that columns are cut evenly. The first one has
-  // the names that people type, so it is cut last.
+  // Shrink the widest left-aligned column, one character at a time, so that columns are cut evenly.
   constexpr int kLeast = 8;
-  for (size_t first = 1; width > 0 && total > width;) {
+  while (width > 0 && total > width) {
     int widest = -1;
-    for (size_t c = first; c < columns_.size(); ++c) {
+    for (size_t c = 1; c < columns_.size(); ++c) {
       if (columns_[c].align != Align::kLeft || widths[c] <= kLeast) continue;
       if (widest < 0 || widths[c] > widths[static_cast<size_t>(widest)]) widest = static_cast<int>(c);
     }
-    if (widest < 0 && first == 0) break;
-    if (widest < 0) {
-      first = 0;
-      continue;
-    }
+    if (widest < 0) break;
     --widths[static_cast<size_t>(widest)];
     --total;
+  }
+  // The first column has the names that people type. It is cut only if the table then fits.
+  const int excess = width > 0 ? total - width : 0;
+  if (excess > 0 && columns_.front().align == Align::kLeft && widths.front() - excess >= kLeast) {
+    widths.front() -= excess;
+    total = width;
   }
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string out;

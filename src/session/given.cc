@@ -41,8 +41,8 @@ Result<std::optional<Session>> open_given(const ModelSpec& source, const Problem
   if (!file) return std::optional<Session>();
   if (const char* setting = setting_against_file(source, settings))
     return invalid_input(source.path + ": this " + file->kind +
-                         " brings its own devices, times and rules; leave what is said of " + setting +
-                         " out");
+                         " brings its own devices, times and rules; it takes no flags or arguments for " +
+                         setting);
   return std::optional<Session>(session_of(std::move(file->problem)));
 }
 

@@ -124,8 +124,8 @@ Status check_all_there(const Device& device, const std::vector<std::string>& eng
                                   [&](const Variant& v) { return v.precision == *precision; }))
       continue;
     return invalid_input("precision " + name + ": device '" + device.name + "' does not compute in " + name +
-                         " in hardware, by what " + join_names(engines) +
-                         " says of it; choose another precision or leave the device out");
+                         " in hardware, according to " + join_names(engines) +
+                         "; choose another precision or leave the device out");
   }
   return {};
 }

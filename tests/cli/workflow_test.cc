@@ -111,8 +111,9 @@ TEST(Workflow, WhatifChangesThePartsOfPlacementWorkloads) {
   for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(rows[i]["value_per_s"].get<double>(), 1e3 / loads[i], 1e-9) << i;
   const auto mistaken = run_heddle({"whatif", "w.json", "--add", "gpu"}, at);
   EXPECT_EQ(mistaken.status, 2);
-  EXPECT_THAT(mistaken.err,
-              HasSubstr("there are 'accelerator0', 'accelerator1', 'cpus', 'accelerator' and 'cpu'"));
+  EXPECT_THAT(
+      mistaken.err,
+      HasSubstr("devices: 'accelerator0', 'accelerator1' and 'cpus'; classes: 'accelerator' and 'cpu'"));
   EXPECT_EQ(run_heddle({"whatif", "w.json", "--scale", "memory=0"}, at).status, 2);
 }
 

@@ -36,6 +36,7 @@ TEST(TextTable, CutsTheFirstColumnLast) {
   EXPECT_NE(table.to_string(50).find(name + "  ddd"), std::string::npos);
   std::istringstream lines(table.to_string(30));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 30U) << line;
+  EXPECT_NE(table.to_string(15).find(name + "  "), std::string::npos) << "does not fit in any case";
 }
 
 TEST(TextTable, CountsUtf8CharactersNotBytes) {

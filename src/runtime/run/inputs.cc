@@ -59,8 +59,7 @@ Result<TensorValue> read_input(const std::string& path, const Tensor& tensor) {
   }
   const bool is_onnx = path.ends_with(".pb");
   if (!is_onnx && !path.ends_with(".npy"))
-    return invalid_input(path +
-                         ": inputs come from .npy or .pb files or .ppm pictures; the name must end so");
+    return invalid_input(path + ": inputs are read from files whose names end in .npy, .pb or .ppm");
   HEDDLE_ASSIGN_OR_RETURN(TensorValue value, is_onnx ? read_onnx_file(path) : read_npy(path));
   if (value.dtype != tensor.dtype || value.shape != tensor.shape) {
     return invalid_input(path + ": input '" + tensor.name + "' is " + dtype_name(tensor.dtype) + " " +

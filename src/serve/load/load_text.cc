@@ -50,10 +50,10 @@ std::string load_text(const LoadResult& r, double offered_s) {
   if (r.stopped_s) offered_s = std::max(*r.stopped_s, 1e-3);
   std::string text = fmt::format(
       "{}{:.1f} requests/s offered, {:.1f}/s answered in time; 99 % were sent within {} of "
-      "their due time, over {} connections\n",
+      "their due time, over {}\n",
       table.to_string(), static_cast<double>(total.arrivals) / offered_s,
       static_cast<double>(total.in_time) / offered_s, duration_text(r.lateness.percentile(.99)),
-      r.connections);
+      counted(r.connections, "connection"));
   if (r.stopped_s) text += fmt::format("stopped after {}\n", format_us(*r.stopped_s * 1e6));
   if (r.resent > 0) text += "requests were sent again " + counted(r.resent, "time") + "\n";
   if (r.sessions > 0) text += counted(r.sessions, "session") + " begun, of models with state\n";

@@ -36,9 +36,9 @@ class TextTable {
   void set_left_out(size_t rows) {
     left_out_ = rows;
   }  // so many further rows are only counted, below the table
-  // Ends with a newline. If the columns exceed `width` (0: no limit), the widest left-aligned ones are cut, the first
-  // one last. Columns of numbers are not. Widths count UTF-8 characters, without the escapes of painted(). In a
-  // terminal headings are dim.
+  // Ends with a newline. If the columns exceed `width` (0: no limit), the widest left-aligned ones are cut; the first
+  // one last, and only if the table then fits. Columns of numbers are not. Widths count UTF-8 characters, without the
+  // escapes of painted(). In a terminal headings are dim.
   std::string to_string(int width = table_width()) const;
   std::string to_html() const;  // a table that scrolls sideways where it is too wide
 
