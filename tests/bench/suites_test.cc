@@ -48,6 +48,7 @@ const std::vector<Part>& parts() {
       {"ppipe", {"HC1-L/G1", "plans"}, "ppipe", "", "", 6, 0},
       {"ppipe", {"fleets"}, "ppipe", "", "", 40},
       {"ppipe", {"realtime"}, "ppipe", "", "", 8},
+      {"ppipe", {"day", "HC1-S/G1"}, "ppipe", "", "", 14},
       {"diviml", {"table4"}, "", "", "", 90, .01},
       {"serve", {}, "", "", "", 10},
   };

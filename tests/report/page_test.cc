@@ -95,38 +95,52 @@ TEST_F(ReportPage, ZoomsAndShowsAStepsDetails) {
   EXPECT_EQ(root_data(page, "sorted"), "tc");
 }
 
-TEST_F(ReportPage, OfAFleetFitsEveryScreen) {
-  Fleet fleet;
-  fleet.name = "two";
-  fleet.classes = {{.name = "big<i>", .count = 2, .nic_bytes_per_s = 1e9}};
-  FleetModel net;
-  net.name = "net<i>";
-  net.blocks = 1;
-  net.cut_bytes = {1000, 1000};
-  net.slo_us = 1e5;
-  net.latency_us = {{{{10'000}}}};
-  fleet.models = {net};
-  const auto plan = plan_fleet(fleet, "auto", {});
-  ASSERT_TRUE(plan.ok()) << plan.error().to_string();
-  const auto deployment = deploy(fleet, *plan);
-  ASSERT_TRUE(deployment.ok()) << deployment.error().to_string();
-  SweepOptions options;
-  options.load_factors = {.5, .8};
-  options.duration_s = 2;
-  auto points = sweep_loads(*deployment, options);
-  ASSERT_TRUE(points.ok()) << points.error().to_string();
+// A simulation of a fleet whose names have markup.
+struct SimulatedFleet {
+  SimulatedFleet() {
+    Fleet fleet;
+    fleet.name = "two";
+    fleet.classes = {{.name = "big<i>", .count = 2, .nic_bytes_per_s = 1e9}};
+    FleetModel net;
+    net.name = "net<i>";
+    net.blocks = 1;
+    net.cut_bytes = {1000, 1000};
+    net.slo_us = 1e5;
+    net.latency_us = {{{{10'000}}}};
+    fleet.models = {net};
+    deployment = deploy(fleet, plan_fleet(fleet, "auto", {}).value()).value();
+    SweepOptions options;
+    options.load_factors = {.5, .8};
+    options.duration_s = 2;
+    view.title = "fleet <i id=injected>";
+    view.deployment = &deployment;
+    view.series = {{"reservation", sweep_loads(deployment, options).value()}};
+  }
+  Deployment deployment;
   FleetSimulationView view;
-  view.title = "fleet <i id=injected>";
-  view.deployment = &*deployment;
-  view.series = {{"reservation", std::move(*points)}};
+};
+
+void expect_names_and_figures(const std::string& page) {
+  EXPECT_THAT(page, HasSubstr("<h1>fleet &lt;i id=injected&gt;</h1>"));
+  EXPECT_THAT(page, HasSubstr("<b>up to 0.8</b>"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"text\">reservation</td><td>0.5</td>"));
+  EXPECT_THAT(page, HasSubstr("big&lt;i&gt;"));
+}
+
+TEST(FleetPage, HasAllNamesAsTextAndAllLoads) {
+  const SimulatedFleet fleet;
+  const auto page = fleet_simulation_html(fleet.view);
+  expect_names_and_figures(page);
+  EXPECT_THAT(page, Not(HasSubstr("<i id=injected>")));
+}
+
+TEST_F(ReportPage, OfAFleetFitsEveryScreen) {
+  const SimulatedFleet fleet;
   for (const auto window : kPageWindows) {
-    const auto page = shown(fleet_simulation_html(view), window);
+    const auto page = shown(fleet_simulation_html(fleet.view), window);
     if (page.empty()) GTEST_SKIP() << browser_ << " does not start here";
     check_page(page, window);
-    EXPECT_THAT(page, HasSubstr("<h1>fleet &lt;i id=injected&gt;</h1>"));
-    EXPECT_THAT(page, HasSubstr("<b>up to 0.8</b>"));
-    EXPECT_THAT(page, HasSubstr("<td class=\"text\">reservation</td><td>0.5</td>"));
-    EXPECT_THAT(page, HasSubstr("big&lt;i&gt;"));
+    expect_names_and_figures(page);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "heddle/graph/model.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/evaluator.h"
+#include "heddle/runtime/cold.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/profiler.h"
@@ -333,6 +334,28 @@ TEST(OpenVino, RecheckPredictsFromSegmentsTimedInTheSameRound) {
     EXPECT_NEAR(recheck->drift, recheck->predicted_us / objective_us(loaded->problem, *timeline) - 1, 1e-12);
   }
   EXPECT_EQ(recheck_prediction(loaded->problem, {}, nullptr).error().code(), Code::kInvalidInput);
+}
+
+TEST(OpenVino, AColdStartOfTheWholeModelIsTimedInParts) {
+  const auto path = wheel_model("light_squeezenet.onnx");
+  if (path.empty()) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  Problem problem = load("light_squeezenet.onnx")->problem;
+  EXPECT_EQ(openvino_cold_start(problem, {}, "", Engine::kOpenVino).error().code(), Code::kInvalidInput);
+  problem.model = ModelReference{.path = path};
+  for (const Engine engine : {Engine::kOpenVino, Engine::kOpenVinoF32}) {
+    const auto cold = openvino_cold_start(problem, {}, "", engine);
+    ASSERT_TRUE(cold.ok()) << cold.error().to_string();
+    EXPECT_GT(cold->read_us, 0);
+    EXPECT_GT(cold->compile_us, 0);
+    EXPECT_GT(cold->run_us, 0);
+    EXPECT_GT(cold->cpu_s, 0);
+    EXPECT_NEAR(cold->first_output_us, cold->read_us + cold->compile_us + cold->run_us,
+                1e-6 * cold->first_output_us);
+  }
+  problem.model->values["data_0"] = {1};
+  EXPECT_EQ(openvino_cold_start(problem, {}, "", Engine::kOpenVino).error().code(), Code::kUnsupported);
+  problem.model = ModelReference{.path = path + ".gone"};
+  EXPECT_FALSE(openvino_cold_start(problem, {}, "", Engine::kOpenVino).ok());
 }
 
 TEST(OpenVino, OtherDevicesAreNamedAsDiscoveryTakesThem) {
