@@ -1,4 +1,5 @@
 // The record of imports: which models need no trial in a child process.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -142,6 +143,7 @@ TEST_F(ImportRecords, CoverTheWeightsOfOpenVinoModels) {
 </layers><edges><edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
 <edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
 <edge from-layer="2" from-port="2" to-layer="3" to-port="0"/></edges></net>)");
+  EXPECT_THAT(Model::load(path).error().to_string(), testing::HasSubstr("in 'm.bin', which is not there"));
   files_.write("m.bin", raw_of<float>({1, 2}));
   EXPECT_TRUE(is_tried(path));
   EXPECT_FALSE(is_tried(path));

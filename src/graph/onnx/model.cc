@@ -204,11 +204,11 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
   };
   if (!model.ok() && refused() && lower_extension(path) == ".onnx")
     model = load_determined(path, options, model.error());
-  if (!model.ok() && lower_extension(path) == ".xml") {
-    const auto weights = std::filesystem::path(path).replace_extension(".bin").string();
-    if (!file_exists(weights))
-      model = Error(model.error().code(), model.error().to_string() + "; there is no " + quote_text(weights) +
-                                              ", which has its weights");
+  if (!model.ok() && model.error().code() == Code::kInvalidInput && lower_extension(path) == ".xml") {
+    const auto weights = std::filesystem::path(path).replace_extension(".bin");
+    if (!file_exists(weights.string()))
+      model = invalid_input(model.error().to_string() + "; its weights would be in " +
+                            quote_text(weights.filename().string()) + ", which is not there");
   }
   return with_context(std::move(model), path);
 }
