@@ -180,7 +180,7 @@ void ServiceRun::check_now() {
 
 void ServiceRun::check_queues() {
   if (!server_->ready || simulation_.frozen(server_->process)) return;
-  const Json status = server_->service.status();
+  const Json status = server_->status();
   for (const auto& model : status["models"])
     if (model["in_plane"].get<size_t>() > what_.max_queued)
       simulation_.fail("model " + model["name"].get<std::string>() +
@@ -204,7 +204,7 @@ void ServiceRun::check_end(int64_t recovered) {
   }
   check_equal("requests", counted, requests_.requests(server.process));
   check_equal("answers", answered, requests_.answers(server.process));
-  const Json status = server.service.status();
+  const Json status = server.status();
   for (const auto& model : status["models"])
     check_equal("requests in work", model["in_plane"].get<uint64_t>(), 0);
   for (const auto& change : changes_)
@@ -220,12 +220,12 @@ void ServiceRun::check_end(int64_t recovered) {
 }
 
 void ServiceRun::check_workers() {
-  const auto& server = *server_;
+  auto& server = *server_;
   for (const auto& pool : server.service.pools())
     if (pool.counters.lost > 0)
       simulation_.fail(std::to_string(pool.counters.lost) + " devices of class " + pool.role.device_class +
                        " get no work, though their workers are there");
-  const auto given_up = server.service.status()["faults"]["given_up"].get<uint64_t>();
+  const auto given_up = server.status()["faults"]["given_up"].get<uint64_t>();
   const auto overdue = sessions_.overdue(server.process);
   if (kind_.steady && given_up < overdue)
     simulation_.fail("the server has given up " + std::to_string(given_up) + " steps, of which " +

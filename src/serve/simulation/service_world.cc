@@ -114,7 +114,16 @@ void SimulatedServer::open() {
   }
 }
 
+Json SimulatedServer::status() {
+  ++asked_;
+  Json status = service.status();
+  --asked_;
+  Simulation::current().wake(&asked_);
+  return status;
+}
+
 void SimulatedServer::close() {
+  while (asked_ > 0) Simulation::current().wait(&asked_, INT64_MAX);
   control = nullptr;
   service.stop(replaced() ? 0 : 2);
   pool = nullptr;

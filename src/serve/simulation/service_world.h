@@ -101,6 +101,8 @@ class SimulatedServer final : public SimulatedProcess {
     if (files_) files_->crash();
   }
   uint64_t term() const { return term_; }  // in which it leads; 0: it does not
+  // As by HTTP: the server does not end before it has answered.
+  Json status();
 
   std::shared_ptr<WorkerBus> bus;  // null: not open yet
   std::shared_ptr<WorkerPool> pool;
@@ -122,6 +124,7 @@ class SimulatedServer final : public SimulatedProcess {
   std::unique_ptr<SimulatedFiles> files_;   // null: it keeps none
   std::unique_ptr<Succession> succession_;  // null: no other server
   uint64_t term_ = 0;
+  int asked_ = 0;  // who waits for its status
 };
 
 // What workers see of a server's bus: calls that take their time, or fail when no answer comes within the lease.
