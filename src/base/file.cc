@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <system_error>
 
@@ -275,10 +274,9 @@ std::string file_head(const std::string& path, size_t most) {
 }
 
 std::string first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
+  constexpr size_t kMost = 4096;
+  const std::string head = file_head(path, kMost);
+  return head.substr(0, head.find('\n'));
 }
 
 }  // namespace heddle
