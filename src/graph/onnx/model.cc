@@ -186,6 +186,8 @@ std::vector<std::string> notes_about(const internal::ReadModel& read, const Grap
 
 }  // namespace
 
+bool is_untried(const Error& error) { return error.code() == Code::kIo || error.code() == Code::kCancelled; }
+
 void prepare_import() { internal::load_onnx_frontend(); }
 
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes) {
@@ -199,10 +201,7 @@ Model::Model() = default;
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ImportOptions& options) {
   auto model = load_unnamed(path, options, {});
   // Only what was tried, and refused, may be another model with the values that its shapes determine.
-  const auto refused = [&model] {
-    return model.error().code() != Code::kCancelled && model.error().code() != Code::kIo;
-  };
-  if (!model.ok() && refused() && lower_extension(path) == ".onnx")
+  if (!model.ok() && !is_untried(model.error()) && lower_extension(path) == ".onnx")
     model = load_determined(path, options, model.error());
   if (!model.ok() && model.error().code() == Code::kInvalidInput && lower_extension(path) == ".xml") {
     const auto weights = std::filesystem::path(path).replace_extension(".bin");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "heddle/base/errors.h"
+#include "heddle/graph/model_content.h"
 #include "heddle/serve/infer_message.h"
 #include "plane/fault.h"
 
@@ -40,9 +41,6 @@ bool all_have_rows(const Graph& one, const Graph& many, std::span<const TensorId
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](TensorId x, TensorId y) { return has_rows(one.tensor(x), many.tensor(y), rows); });
 }
-
-// An error that says nothing of the model: it was not tried.
-bool is_untried(const Error& error) { return error.code() == Code::kIo || error.code() == Code::kCancelled; }
 
 Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t batch) {
   ImportOptions options;

@@ -36,4 +36,8 @@ void keep_imports_in(const std::string& folder);
 // that; after this call it does not. Never needed otherwise. Thread-safe; errors are the import's.
 void prepare_import();
 
+// Whether an error of Model::load() says nothing of the model, which was not tried: it was cancelled, or a file or
+// process that it needs was not there.
+bool is_untried(const Error& error);
+
 }  // namespace heddle
