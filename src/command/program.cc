@@ -8,13 +8,12 @@
 #include <csignal>
 #include <cstdio>
 
-#include "heddle/base/json.h"
+#include "error_report.h"
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/command/command.h"
-#include "heddle/runtime/transport.h"
 #include "help_text.h"
 #include "rank_process.h"
 
@@ -51,19 +50,6 @@ class SignalsRaise {
   SignalsRaise(const SignalsRaise&) = delete;
   SignalsRaise& operator=(const SignalsRaise&) = delete;
 };
-
-// Of several ranks only the first prints.
-bool is_silent() { return rank_environment().rank > 0; }
-
-int fail(const Error& error, bool json) {
-  if (is_silent()) return exit_status(error.code());
-  if (json) {
-    const Json j = {{"error", {{"code", code_name(error.code())}, {"message", error.to_string()}}}};
-    std::printf("%s\n", json_text(j, 1).c_str());
-  }
-  print(stderr, "{} {}\n", painted_error(Ink::kRed, "heddle:"), error.to_string());
-  return exit_status(error.code());
-}
 
 // The parser's messages in words that say what to do.
 std::string argument_message(const CLI::ParseError& error) {
@@ -207,7 +193,7 @@ int run(const VerbProgram& program, int argc, char** argv) {
   }
   set_color(common.color, invocation.json);
   if (invocation.quiet && invocation.verbose)
-    return fail(invalid_input("--quiet and --verbose exclude each other"), invocation.json);
+    return report_error(invalid_input("--quiet and --verbose exclude each other"), invocation.json);
   const SignalsRaise signals(invocation.cancel);
   TerminalProgress progress;
   if (!invocation.quiet && !is_silent()) invocation.progress = &progress;
@@ -220,7 +206,7 @@ int run(const VerbProgram& program, int argc, char** argv) {
     }
     const auto status = fn(invocation);
     progress.finish();
-    if (!status.ok()) return fail(status.error(), invocation.json);
+    if (!status.ok()) return report_error(status.error(), invocation.json);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       pollfd reader{STDOUT_FILENO, 0, 0};
       if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return *status;  // it has seen enough

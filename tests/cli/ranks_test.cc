@@ -252,6 +252,23 @@ TEST_F(RanksCli, WhatRanksCannotDoIsSaidOnce) {
   EXPECT_THAT(three.err, HasSubstr("start mpirun with -n 2"));
 }
 
+// mpirun kills all ranks when one has ended with an error. Rank 0 prints before that, however slow it is.
+TEST_F(RanksCli, TheMessageOfASlowRankIsNotLost) {
+  plan_slow_graph();
+  const std::tuple<std::vector<std::string>, const char*> cases[] = {
+      {{"run", "p.json"}, "start mpirun with -n 2"},
+      {{"run", "p.json", "--adapt"}, "--adapt: not over several ranks"},
+      {{"serve", "x.onnx"}, "only a plan file"},
+      {{"devices", "--copies"}, "--copies: measures one machine"}};
+  for (const auto& [arguments, message] : cases) {
+    auto command = mpirun_command(3);
+    command.insert(command.end(), {"-x", std::string("LD_PRELOAD=") + HEDDLE_LATE_END});
+    const auto ran = run_command(with_heddle(std::move(command), arguments), folder_.path());
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(message));
+  }
+}
+
 // A schedule in IOS's form and an instance of HIOS's simulation, on ranks of emulated devices.
 TEST_F(RanksCli, PublishedSchedulesRun) {
   const char* shared = std::getenv("HEDDLE_SHARED");

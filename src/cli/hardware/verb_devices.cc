@@ -4,6 +4,7 @@
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
+#include "heddle/command/rank_verb.h"
 #include "heddle/planners/planner.h"
 #include "heddle/report/copies_table.h"
 #include "heddle/report/hardware_text.h"
@@ -32,9 +33,7 @@ std::string as_comment(const std::string& text) {
 }
 
 // This machine of every rank, one after the other, and the links between them.
-Result<int> run_devices_on_ranks(const std::string& output, const Invocation& invocation) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
-  RankGroup group(*transport);
+Result<int> run_devices_on_ranks(const std::string& output, RankGroup& group, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto measured, measure_rank_cluster(group));
   if (group.rank() != 0) return kExitDone;
   const auto& cluster = measured.cluster;
@@ -51,11 +50,13 @@ Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   if (o.presets) return show(invocation, presets_shown());
   if (o.catalogue) return show(invocation, catalogue_shown());
   if (rank_environment().size > 1 && o.cluster == "preset:local") {
-    if (o.copies)
-      return invalid_input(
-          "--copies: measures one machine; run it there without mpirun, on that machine's cluster file");
-    HEDDLE_RETURN_IF_ERROR(check_output(o.output));
-    return run_devices_on_ranks(o.output, invocation);
+    const Status checked = o.copies ? invalid_input(
+                                          "--copies: measures one machine; run it there without mpirun, on "
+                                          "that machine's cluster file")
+                                    : check_output(o.output);
+    return run_verb_on_ranks(invocation, checked, [&](RankGroup& group) {
+      return run_devices_on_ranks(o.output, group, invocation);
+    });
   }
   if (o.backends) return show(invocation, backends_shown());
   if (o.copies) HEDDLE_RETURN_IF_ERROR(check_output(o.output));

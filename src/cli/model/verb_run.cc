@@ -5,6 +5,7 @@
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/command/rank_verb.h"
 #include "heddle/report/adaptive_text.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/run_tables.h"
@@ -246,8 +247,8 @@ Result<int> run_adapting(const RunVerbOptions& o, const Invocation& invocation) 
   return run.right ? kExitDone : kExitNo;
 }
 
-// Called on every rank; only rank 0 reports.
-Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
+Result<RankRunOptions> rank_options(const RunVerbOptions& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.cold.check());
   if (const char* flag = first_given({{"--cold", o.cold.cold},
                                       {"--adapt", o.adapt},
                                       {"--recheck", o.recheck},
@@ -258,8 +259,12 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   CalibrationOptions samples;  // of which several ranks take none
   HEDDLE_RETURN_IF_ERROR(o.problem.calibration.settings(samples, options.run.decisions));
   options.real_transfers = o.real_transfers;
-  HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
-  RankGroup group(*transport);
+  return options;
+}
+
+// Called on every rank; only rank 0 reports.
+Result<int> run_on_ranks(RunVerbOptions& o, RankRunOptions options, RankGroup& group,
+                         const Invocation& invocation) {
   Result<RankPlan> own = RankPlan();
   if (group.rank() == 0) own = prepare(o, invocation);
   if (own.ok() && own->model) {
@@ -277,8 +282,13 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
 }
 
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
+  if (rank_environment().size > 1) {
+    auto options = rank_options(o, invocation);
+    return run_verb_on_ranks(
+        invocation, options.ok() ? Status() : Status(options.error()),
+        [&](RankGroup& group) { return run_on_ranks(o, std::move(*options), group, invocation); });
+  }
   HEDDLE_RETURN_IF_ERROR(o.cold.check());
-  if (rank_environment().size > 1) return run_on_ranks(std::move(o), invocation);
   if (const char* flag =
           first_given({{"--rank-devices", !o.rank_devices.empty()}, {"--real-transfers", o.real_transfers}}))
     return invalid_input(std::string(flag) +

@@ -16,9 +16,8 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/stopwatch.h"
 #include "heddle/base/units.h"
+#include "heddle/command/rank_verb.h"
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/runtime/rank_group.h"
-#include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/followed_files.h"
 #include "heddle/serve/grpc_server.h"
@@ -122,20 +121,17 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
 }
 
 Status check_plan_flags(const ServeFlags& o) {
-  const std::pair<const char*, bool> meaningless[] = {{"--devices", !o.devices.empty()},
-                                                      {"--plan-for", !o.plan_for.empty()},
-                                                      {"--shape", !o.shapes.empty()},
-                                                      {"--value", !o.values.empty()},
-                                                      {"--max-batch", o.max_batch.has_value()},
-                                                      {"--adapt", o.adapt},
-                                                      {"--precision", !o.precision.empty()},
-                                                      {"--calibration", !o.calibration.folder.empty()},
-                                                      {"--decisions", !o.calibration.decisions.empty()}};
-  for (const auto& [name, given] : meaningless)
-    if (given)
-      return invalid_input(std::string(name) +
-                           ": the plan file says where and how its model runs; plan again with "
-                           "other flags of `heddle plan`");
+  if (const char* flag = first_given({{"--devices", !o.devices.empty()},
+                                      {"--plan-for", !o.plan_for.empty()},
+                                      {"--shape", !o.shapes.empty()},
+                                      {"--value", !o.values.empty()},
+                                      {"--max-batch", o.max_batch.has_value()},
+                                      {"--adapt", o.adapt},
+                                      {"--precision", !o.precision.empty()},
+                                      {"--calibration", !o.calibration.folder.empty()},
+                                      {"--decisions", !o.calibration.decisions.empty()}}))
+    return invalid_input(std::string(flag) + ": a plan file says how its model runs; plan again with other " +
+                         "flags of `heddle plan`");
   if (const char* flag = o.varying.first())
     return invalid_input(std::string(flag) + ": a plan file has one shape; serve the model itself");
   return {};
@@ -378,16 +374,18 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
   }
 }
 
-// Every rank comes here. The thread that opens the transport moves all messages, so rank 0 listens on another
-// thread. The other ranks serve until rank 0 stops; signals stop rank 0 alone.
-Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
+Status check_rank_flags(const ServeFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.log.begin(invocation));
   // Rank 0 alone reads the file: it need not be on the other ranks' hosts.
   if (o.what.size() != 1 || !o.what.front().ends_with(".json"))
     return unsupported(
         "only a plan file (.json) is served by several ranks; start heddle serve without mpirun");
-  HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
-  HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
-  RankGroup group(*transport);
+  return check_plan_flags(o);
+}
+
+// Every rank comes here. The thread that opens the transport moves all messages, so rank 0 listens on another
+// thread. The other ranks serve until rank 0 stops; signals stop rank 0 alone.
+Result<int> serve_on_ranks(const ServeFlags& o, RankGroup& group, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto opened,
                           open_plan_on_ranks(group, o.what.front(), o.rank_devices,
                                              static_cast<int>(o.in_flight.value_or(0)), invocation));
@@ -409,9 +407,11 @@ Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
 }
 
 Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
-  HEDDLE_RETURN_IF_ERROR(o.log.begin(invocation));
   HEDDLE_RETURN_IF_ERROR(o.workers.check());
-  if (rank_environment().size > 1) return serve_on_ranks(o, invocation);
+  if (rank_environment().size > 1)
+    return run_verb_on_ranks(invocation, check_rank_flags(o, invocation),
+                             [&](RankGroup& group) { return serve_on_ranks(o, group, invocation); });
+  HEDDLE_RETURN_IF_ERROR(o.log.begin(invocation));
   if (!o.rank_devices.empty())
     return invalid_input("--rank-devices needs several ranks: start Heddle as mpirun -n N heddle serve PLAN");
   return serve(o, invocation, nullptr);
