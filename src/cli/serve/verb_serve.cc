@@ -374,13 +374,16 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
   }
 }
 
-Status check_rank_flags(const ServeFlags& o, const Invocation& invocation) {
+Status begin_log_and_check(const ServeFlags& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(o.log.begin(invocation));
+  HEDDLE_RETURN_IF_ERROR(o.workers.check());
+  const bool ranks = rank_environment().size > 1;
+  if (!ranks && !o.rank_devices.empty())
+    return invalid_input("--rank-devices needs several ranks: start Heddle as mpirun -n N heddle serve PLAN");
   // Rank 0 alone reads the file: it need not be on the other ranks' hosts.
-  if (o.what.size() != 1 || !o.what.front().ends_with(".json"))
-    return unsupported(
-        "only a plan file (.json) is served by several ranks; start heddle serve without mpirun");
-  return check_plan_flags(o);
+  if (ranks && (o.what.size() != 1 || !o.what.front().ends_with(".json")))
+    return unsupported("only a plan file (.json) is served by several ranks; start Heddle without mpirun");
+  return ranks ? check_plan_flags(o) : Status();
 }
 
 // Every rank comes here. The thread that opens the transport moves all messages, so rank 0 listens on another
@@ -407,13 +410,10 @@ Result<int> serve_on_ranks(const ServeFlags& o, RankGroup& group, const Invocati
 }
 
 Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
-  HEDDLE_RETURN_IF_ERROR(o.workers.check());
-  if (rank_environment().size > 1)
-    return run_verb_on_ranks(invocation, check_rank_flags(o, invocation),
-                             [&](RankGroup& group) { return serve_on_ranks(o, group, invocation); });
-  HEDDLE_RETURN_IF_ERROR(o.log.begin(invocation));
-  if (!o.rank_devices.empty())
-    return invalid_input("--rank-devices needs several ranks: start Heddle as mpirun -n N heddle serve PLAN");
+  const Status checked = begin_log_and_check(o, invocation);
+  const auto on_rank = [&](RankGroup& group) { return serve_on_ranks(o, group, invocation); };
+  if (rank_environment().size > 1) return run_verb_on_ranks(invocation, checked, on_rank);
+  HEDDLE_RETURN_IF_ERROR(checked);
   return serve(o, invocation, nullptr);
 }
 
