@@ -28,7 +28,7 @@ links:
 YAML
 cat >"$root/t/trial.sh" <<'SH'
 set -eu
-cd /tmp
+cd /t
 rm -rf heddle-gpu
 start=$(date +%s)
 python3 -m tarfile -e heddle-gpu.tar.xz --filter data
