@@ -4,8 +4,10 @@
 #include <link.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 namespace heddle {
@@ -28,17 +30,18 @@ fs::path own_folder() {
 
 // The folder that holds openvino/libs of the OpenVINO in this process; empty: there is none of a wheel.
 fs::path openvino_root() {
-  fs::path root;
-  const auto look = [](dl_phdr_info* info, size_t, void* out) {
-    const fs::path library = info->dlpi_name;
-    const fs::path libs = library.parent_path(), package = libs.parent_path();
-    if (!library.filename().string().starts_with("libopenvino.so")) return 0;
-    if (libs.filename() != "libs" || package.filename() != "openvino") return 0;
-    *static_cast<fs::path*>(out) = package.parent_path();
-    return 1;
-  };
-  ::dl_iterate_phdr(look, &root);
-  return root;
+  // Not by dl_iterate_phdr(): the loader's lock is held in its calls, and what one calls may wait for that lock.
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/libopenvino.so") == std::string::npos) continue;
+    // A line begins with the address. Its file is the one that links lead to, the loader's name is the link.
+    Dl_info info = {};
+    const auto address = std::bit_cast<const void*>(std::strtoull(line.c_str(), nullptr, 16));
+    if (::dladdr(address, &info) == 0) continue;
+    const fs::path libs = fs::path(info.dli_fname).parent_path(), package = libs.parent_path();
+    if (libs.filename() == "libs" && package.filename() == "openvino") return package.parent_path();
+  }
+  return {};
 }
 
 // The wheels that the build folder around `folder` was configured with; empty: there is none.
