@@ -30,11 +30,11 @@ fs::path own_folder() {
 
 // The folder that holds openvino/libs of the OpenVINO in this process; empty: there is none of a wheel.
 fs::path openvino_root() {
-  // Not by dl_iterate_phdr(): the loader's lock is held in its calls, and what one calls may wait for that lock.
+  // dl_iterate_phdr() would hold the loader's lock while paths are built, which can wait for a thread that wants it.
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (line.find("/libopenvino.so") == std::string::npos) continue;
-    // A line begins with the address. Its file is the one that links lead to, the loader's name is the link.
+    // A line begins with an address. Its path has links resolved; the loader knows the path that was asked for.
     Dl_info info = {};
     const auto address = std::bit_cast<const void*>(std::strtoull(line.c_str(), nullptr, 16));
     if (::dladdr(address, &info) == 0) continue;
