@@ -33,6 +33,13 @@ void add_number(CLI::Option& option, const char* value_name, const std::string& 
   option.check(CLI::Validator(wrong, ""))->type_name(value_name);
 }
 
+// An empty text is a mistake, mostly a shell's variable without a value; taken as "not given", it would do what nobody
+// asked for.
+void refuse_empty(CLI::Option& option) {
+  option.check(CLI::Validator(
+      [](const std::string& text) -> std::string { return text.empty() ? "'': expected a value" : ""; }, ""));
+}
+
 }  // namespace
 
 Command& Command::group(const char* name) {
@@ -59,7 +66,7 @@ Command& Command::positionals(const std::string& name, std::vector<std::string>&
 }
 
 Command& Command::option(const std::string& flags, std::string& out, const std::string& help) {
-  grouped(app_.add_option(flags, out, help));
+  refuse_empty(grouped(app_.add_option(flags, out, help)));
   return *this;
 }
 
@@ -137,10 +144,9 @@ Command& Command::number(const std::string& flags, const std::function<void(int6
 
 Command& Command::list(const std::string& flags, std::vector<std::string>& out, const std::string& help) {
   // One value per occurrence: "--shape a=1 MODEL" must not swallow MODEL.
-  grouped(app_.add_option(flags, out, help))
-      .expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->type_name("TEXT");
+  auto& option = grouped(app_.add_option(flags, out, help));
+  option.expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->type_name("TEXT");
+  refuse_empty(option);
   return *this;
 }
 

@@ -156,6 +156,15 @@ std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv
   return args;
 }
 
+// `status` if all that was printed arrived, or its reader had seen enough.
+int after_printing(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return status;
+  std::fprintf(stderr, "heddle: cannot write to standard output\n");
+  return kExitBadInput;
+}
+
 int run(const VerbProgram& program, int argc, char** argv) {
   // Nothing is cut where a program or a file reads the tables.
   set_table_width(terminal_width(STDOUT_FILENO));
@@ -182,12 +191,8 @@ int run(const VerbProgram& program, int argc, char** argv) {
     auto args = arguments_of(app, argc, argv);
     std::ranges::reverse(args);  // as the parser takes them
     app.parse(std::move(args));
-  } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::CallForAllHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::CallForVersion& e) {
-    return app.exit(e);
+  } catch (const CLI::Success& asked) {  // for help or the version
+    return after_printing(app.exit(asked));
   } catch (const CLI::ParseError& e) {
     return usage_error(program, app, e);
   }
@@ -207,13 +212,7 @@ int run(const VerbProgram& program, int argc, char** argv) {
     const auto status = fn(invocation);
     progress.finish();
     if (!status.ok()) return report_error(status.error(), invocation.json);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      pollfd reader{STDOUT_FILENO, 0, 0};
-      if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return *status;  // it has seen enough
-      std::fprintf(stderr, "heddle: cannot write to standard output\n");
-      return kExitBadInput;
-    }
-    return *status;
+    return after_printing(*status);
   }
   return kExitBadInput;
 }

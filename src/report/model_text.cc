@@ -134,7 +134,10 @@ std::string model_text(const LoadedModel& loaded, size_t rows) {
                    percent(g.total_flops() > 0 ? sum.flops / g.total_flops() : 0),
                    format_bytes(sum.param_bytes)});
   }
-  return text + table.to_string() + cut_points_text(g, cut_points(g), rows);
+  text += table.to_string();
+  if (types.size() > rows)
+    text += fmt::format("and {} more types (--top {})\n", types.size() - rows, types.size());
+  return text + cut_points_text(g, cut_points(g), rows);
 }
 
 Shown families_shown() {

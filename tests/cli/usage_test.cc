@@ -63,5 +63,22 @@ TEST(ClosedPipe, IsNoError) {
   EXPECT_EQ(ran.err, "");
 }
 
+TEST(FullDisk, IsSaidForHelpToo) {
+  const TemporaryFolder folder;
+  for (const std::string arguments : {"--help", "plan --help", "--version", "help plan"}) {
+    const auto ran =
+        run_command({"bash", "-c", HEDDLE_PROGRAM " " + arguments + " > /dev/full"}, folder.path());
+    EXPECT_EQ(ran.status, 2) << arguments;
+    EXPECT_EQ(ran.err, "heddle: cannot write to standard output\n") << arguments;
+  }
+}
+
+TEST(Inspect, SaysHowManyTypesItLeavesOut) {
+  const TemporaryFolder folder;
+  const auto ran = run_heddle({"inspect", "zoo:resnet-18", "--top", "2"}, folder.path());
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, testing::ContainsRegex("\nand [0-9]+ more types \\(--top [0-9]+\\)\n"));
+}
+
 }  // namespace
 }  // namespace heddle

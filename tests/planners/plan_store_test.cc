@@ -73,6 +73,18 @@ TEST(PlanStore, GivesNoPlanWhereNoneWasOffered) {
   EXPECT_NE(late.error().message().find("--time-limit"), std::string::npos);
 }
 
+TEST(PlanStore, AdvisesNoMoreTimeWhereNoTimeHelps) {
+  const auto advice = [](int64_t memory) {
+    const auto problem = make_problem(make_graph(2, {{0, 1, 1}}, {60, 60}), make_mesh(2, memory),
+                                      {{1, 1}, {1, 1}}, Objective::kLatency);
+    const auto late = PlanStore(problem, {}).output(StopReason::kTimeLimit, Deadline::after_seconds(0));
+    EXPECT_EQ(late.error().code(), Code::kInfeasible);
+    return late.error().message();
+  };
+  EXPECT_NE(advice(60).find("--time-limit"), std::string::npos);
+  EXPECT_EQ(advice(59).find("--time-limit"), std::string::npos);  // 118 bytes for parameters of 120
+}
+
 TEST(PlanStore, TakesOffersFromManyThreads) {
   const auto problem = chain_problem(6, {5, 4, 3, 2});
   const CancelToken closed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "heddle/base/gap.h"
 #include "heddle/base/units.h"
@@ -14,6 +15,19 @@ bool has_limits(const Cluster& cluster) {
     if (cluster.memory_pool_bytes(p) > 0) return true;
   }
   return false;
+}
+
+// Whether all memory together holds the parameters: without that no time helps.
+bool holds_params(const Problem& problem) {
+  const Cluster& cluster = *problem.cluster;
+  std::set<int> pools;
+  for (const DeviceId d : problem.usable_devices()) pools.insert(cluster.memory_pool(d));
+  double room = 0;  // bytes
+  for (const int pool : pools) {
+    if (cluster.memory_pool_bytes(pool) <= 0) return true;
+    room += static_cast<double>(cluster.memory_pool_bytes(pool));
+  }
+  return room >= static_cast<double>(problem.graph->total_param_bytes());
 }
 
 }  // namespace
@@ -98,10 +112,11 @@ Error PlanStore::no_plan(bool late) const {
       break;
     }
   }
+  const bool time_helps = late && holds_params(problem_);
   return infeasible(std::string("no plan was found that fits the devices' memory") +
-                    (late ? " before the time limit ended" : "") + ": the model's parameters take " +
+                    (time_helps ? " before the time limit ended" : "") + ": the model's parameters take " +
                     format_bytes(problem_.graph->total_param_bytes()) + " in total, tensors come on top; " +
-                    limits + "; use " + (late ? "more time (--time-limit), " : "") +
+                    limits + "; use " + (time_helps ? "more time (--time-limit), " : "") +
                     "more devices, devices with more memory or a smaller batch" +
                     (last_error_.empty() ? "" : " (" + last_error_ + ")"));
 }

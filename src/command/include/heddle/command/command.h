@@ -61,6 +61,7 @@ class Command {
                       bool required = true);
   // One or more.
   Command& positionals(const std::string& name, std::vector<std::string>& out, const std::string& help);
+  // An empty text is refused; the same with list().
   Command& option(const std::string& flags, std::string& out, const std::string& help);
   Command& option(const std::string& flags, double& out, const std::string& help, double min, double max);
   // "10s", "500ms"; a bare number is in seconds.
