@@ -59,7 +59,7 @@ std::string reshaped_by_large(int64_t count) {
        {int_tensor("n", {1}, {count}), int_tensor("from", {1}, {0}), int_tensor("to", {1}, {2})}});
 }
 
-// A million take 81 s in a chain, and are refused after 70 s beside each other.
+// docs/import.md has the times of a million.
 int many_nodes() {
   const char* const asked = std::getenv("HEDDLE_HOSTILE_NODES");
   return asked == nullptr ? 100'000 : std::atoi(asked);
