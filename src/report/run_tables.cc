@@ -151,6 +151,17 @@ bool has_passed(const Recheck& r) {
   return usual(r.drift) && usual(r.error) && usual((1 + r.drift) * (1 + r.error) - 1);
 }
 
+// Whether the rounds differ too much to tell what the prediction is worth: other work disturbs them.
+bool disturbed(const Recheck& r) { return r.error_high - r.error_low > 2 * (kUsualBand - 1); }
+
+enum class Cause { kPassed, kMachine, kDisturbed, kPrediction };
+
+Cause cause_of(const Recheck& r) {
+  if (has_passed(r)) return Cause::kPassed;
+  if (machine_changed(r)) return Cause::kMachine;
+  return disturbed(r) ? Cause::kDisturbed : Cause::kPrediction;
+}
+
 }  // namespace
 
 std::string precision_text(const std::optional<PrecisionError>& error) {
@@ -199,29 +210,39 @@ bool is_off(const RunRecord& run) {
 }
 
 Json off_because_json(const Recheck& r) {
-  const char* cause = has_passed(r) ? "passed" : machine_changed(r) ? "machine" : "prediction";
-  return {{"cause", cause}, {"drift", r.drift}, {"error", r.error}};
+  constexpr const char* kNames[] = {"passed", "machine", "disturbed", "prediction"};
+  return {{"cause", kNames[static_cast<size_t>(cause_of(r))]}, {"drift", r.drift}, {"error", r.error}};
 }
 
 std::string off_because_text(const Recheck& r) {
-  const std::string now = signed_percent(r.drift);
-  if (has_passed(r))
-    return fmt::format(
-        "what slowed the run down, or sped it up, has passed: timed again, the plan's segments take {} "
-        "compared\n"
-        "         with the profile, and the prediction is off by {}\n",
-        now, signed_percent(r.error));
-  if (machine_changed(r))
-    return fmt::format(
-        "the machine is {} than when it was profiled: the plan's segments alone now take {}; with these "
-        "times the\n"
-        "         prediction is off by {}\n",
-        r.drift > 0 ? "slower" : "faster", now, signed_percent(r.error));
+  const std::string now = signed_percent(r.drift), error = signed_percent(r.error);
+  switch (cause_of(r)) {
+    case Cause::kPassed:
+      return fmt::format(
+          "what slowed the run down, or sped it up, has passed: timed again, the plan's segments take {} "
+          "compared\n"
+          "         with the profile, and the prediction is off by {}\n",
+          now, error);
+    case Cause::kMachine:
+      return fmt::format(
+          "the machine is {} than when it was profiled: the plan's segments alone now take {}; with these "
+          "times the\n"
+          "         prediction is off by {}\n",
+          r.drift > 0 ? "slower" : "faster", now, error);
+    case Cause::kDisturbed:
+      return fmt::format(
+          "other work disturbs the machine: timed again, the prediction is off by {} to {} in half of the "
+          "rounds,\n"
+          "         too far apart to tell whether the prediction is right\n",
+          signed_percent(r.error_low), signed_percent(r.error_high));
+    case Cause::kPrediction:
+      break;
+  }
   return fmt::format(
       "the prediction is wrong, not the machine: the plan's segments alone take {} compared with the "
       "profile, and\n"
       "         with these times the prediction is off by {}\n",
-      now, signed_percent(r.error));
+      now, error);
 }
 
 std::string comparison_text(const Comparison& c, Objective objective) {

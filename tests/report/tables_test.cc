@@ -78,13 +78,17 @@ TEST(AdaptiveTable, EachPlanHasItsRequests) {
 }
 
 TEST(WrongPrediction, HasACauseOfWhatIsOffWhenItIsTimedAgain) {
-  const auto cause = [](double drift, double error) {
-    const Recheck again{.error = error, .drift = drift};
+  const auto cause = [](double drift, double error, double half_range = .05) {
+    const Recheck again{
+        .error = error, .error_low = error - half_range, .error_high = error + half_range, .drift = drift};
     return off_because_json(again)["cause"].get<std::string>() + ": " + off_because_text(again);
   };
   EXPECT_THAT(cause(.5, .02), HasSubstr("machine: the machine is slower"));
   EXPECT_THAT(cause(-.4, .02), HasSubstr("machine: the machine is faster"));
   EXPECT_THAT(cause(.02, .3), HasSubstr("prediction: the prediction is wrong"));
+  EXPECT_THAT(cause(.02, .3, .2), HasSubstr("disturbed: other work disturbs the machine: timed again, the "
+                                            "prediction is off by +10.0 % to +50.0 %"));
+  EXPECT_THAT(cause(.5, .02, .2), HasSubstr("machine: "));
   EXPECT_THAT(cause(.005, 0), HasSubstr("passed: "));
   EXPECT_THAT(cause(.09, .09), HasSubstr("prediction: ")) << "each alone is usual";
 }
