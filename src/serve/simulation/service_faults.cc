@@ -31,11 +31,8 @@ void ServiceRun::inject() {
     case 3:
     case 4:
       return cut_among_workers();
-    case 5: {
-      auto& worker = any_worker();
-      note("connections between the server and " + worker.name + " break");
-      return network_.break_connections(server_->process, worker.process);
-    }
+    case 5:
+      return break_connections();
     case 6:
       return restart_worker(random_.below(workers_.size()), true);
     case 7:
@@ -52,7 +49,11 @@ void ServiceRun::inject() {
     case 12:
       return delay_messages();
     case 13:
-      return random_.chance(.5) ? hold_up(*slots_[any_server()]) : hold_up(any_worker());
+      if (random_.chance(.5)) return hold_up(any_worker());
+      hold_up(*slots_[any_server()]);
+      // So that the thread brings what it has decided for a session that has ended since.
+      if (random_.chance(.5)) break_connections();
+      return;
     case 14:
       return fail_device();
     default:
@@ -80,19 +81,30 @@ size_t ServiceRun::any_server() { return slots_.size() > 1 ? random_.below(slots
 
 SimulatedWorker& ServiceRun::any_worker() { return *workers_[random_.below(workers_.size())]; }
 
-void ServiceRun::cut(Simulation::Process a, Simulation::Process b, bool both) {
-  const int64_t for_ns = some_ms(20, 4000);
+void ServiceRun::cut(Simulation::Process a, Simulation::Process b, bool both, int64_t longest_ms) {
+  const int64_t for_ns = some_ms(20, longest_ms);
   note("cut from " + std::to_string(a) + " to " + std::to_string(b) + (both ? " and back" : "") + " for " +
        std::to_string(for_ns / kMs) + " ms");
   network_.cut(a, b, simulation_.now() + for_ns);
   if (both) network_.cut(b, a, simulation_.now() + for_ns);
 }
 
-// Feature maps travel there.
+// Feature maps travel there. A link that comes and goes brings them late, rather than not at all.
 void ServiceRun::cut_among_workers() {
   const size_t one = random_.below(workers_.size());
   const size_t other = (one + 1 + random_.below(workers_.size() - 1)) % workers_.size();
-  cut(workers_[one]->process, workers_[other]->process, random_.chance(.5));
+  const bool both = random_.chance(.5);
+  if (random_.chance(.5)) return cut(workers_[one]->process, workers_[other]->process, both);
+  for (int i = 0; i < 6; ++i) {
+    cut(workers_[one]->process, workers_[other]->process, both, 400);
+    sleep_ns(some_ms(50, 500));
+  }
+}
+
+void ServiceRun::break_connections() {
+  auto& worker = any_worker();
+  note("connections between the server and " + worker.name + " break");
+  network_.break_connections(server_->process, worker.process);
 }
 
 // Stopped, as by a signal or a busy host; its clocks go on.

@@ -63,8 +63,9 @@ class ServiceRun {
   int64_t some_ms(int64_t least, int64_t most);
   size_t any_server();
   SimulatedWorker& any_worker();
-  void cut(Simulation::Process a, Simulation::Process b, bool both);
+  void cut(Simulation::Process a, Simulation::Process b, bool both, int64_t longest_ms = 4000);
   void cut_among_workers();
+  void break_connections();
   void disturb(const SimulatedProcess& who, int64_t for_ns);
   void pause(SimulatedProcess& who);
   void hold_up(SimulatedProcess& who);
