@@ -93,10 +93,11 @@ void ServiceRun::cut(Simulation::Process a, Simulation::Process b, bool both, in
 void ServiceRun::cut_among_workers() {
   const size_t one = random_.below(workers_.size());
   const size_t other = (one + 1 + random_.below(workers_.size() - 1)) % workers_.size();
+  const auto from = workers_[one]->process, to = workers_[other]->process;
   const bool both = random_.chance(.5);
-  if (random_.chance(.5)) return cut(workers_[one]->process, workers_[other]->process, both);
+  if (random_.chance(.5)) return cut(from, to, both);
   for (int i = 0; i < 6; ++i) {
-    cut(workers_[one]->process, workers_[other]->process, both, 400);
+    cut(from, to, both, 400);
     sleep_ns(some_ms(50, 500));
   }
 }
