@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "require.h"
-#include "run/input_files.h"
+#include "run/tensor_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view content(reinterpret_cast<const char*>(data), size);

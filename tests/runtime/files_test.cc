@@ -6,7 +6,7 @@
 #include "heddle/base/quantiles.h"
 #include "heddle/base/random.h"
 #include "heddle/runtime/run.h"
-#include "run/input_files.h"
+#include "run/tensor_files.h"
 #include "run/sampling.h"
 
 namespace heddle {

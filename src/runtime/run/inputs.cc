@@ -10,7 +10,7 @@
 #include "heddle/graph/onnx_tensor.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/run.h"
-#include "input_files.h"
+#include "tensor_files.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "input_files.h"
+#include "tensor_files.h"
 
 #include <algorithm>
 #include <array>
