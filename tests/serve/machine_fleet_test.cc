@@ -9,7 +9,9 @@
 #include <cstring>
 #include <thread>
 
+#include "heddle/cluster/cluster.h"
 #include "heddle/fleet/fleet_planner.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/rest_api.h"
 #include "model_files.h"
@@ -176,6 +178,31 @@ TEST_F(OnThisMachine, RefusesWhatDoesNotFit) {
   fleet = fleet_;
   for (int& block : fleet.models[0].file.block_of) block = 1 - block;
   EXPECT_NE(refusal(fleet), "");
+}
+
+// The devices' names are those of a cluster file, where one is given.
+TEST_F(OnThisMachine, ClassesNameTheDevicesOfACluster) {
+  ClusterBuilder builder("mine");
+  const HostId host = builder.add_host({.name = "here", .memory_bytes = 0});
+  const auto machine = discover_machine().value();
+  for (const auto& [name, same] :
+       {std::pair("left", fleet_.classes[0].devices[0]), std::pair("right", fleet_.classes[1].devices[0])}) {
+    Device device = machine->device(machine->find_device(same));
+    device.name = name;
+    device.host = host;
+    builder.add_device(std::move(device));
+  }
+  builder.add_device({.name = "unreal", .host = host, .backend = "emulated"});
+  machine_ = MachineFleet::create(
+      {.plane = {.scheduler = SchedulerKind::kReactive}, .cluster = builder.build().value()});
+  EXPECT_THAT(refusal(fleet_), HasSubstr("cluster 'mine' has 'left', 'right' and 'unreal'"));
+  fleet_.classes[0].devices = {"unreal"};
+  EXPECT_THAT(refusal(fleet_), HasSubstr("computes nothing (backend emulated)"));
+  fleet_.classes[0].devices = {"left"};
+  fleet_.classes[1].devices = {"right"};
+  ASSERT_TRUE(start(fleet_).ok());
+  listen();
+  expect_right(3, 1e-5);
 }
 
 TEST_F(OnThisMachine, TheFileIsReadAndWritten) {

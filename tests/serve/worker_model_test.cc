@@ -10,7 +10,9 @@
 #include <optional>
 #include <thread>
 
+#include "heddle/cluster/cluster.h"
 #include "heddle/fleet/fleet_planner.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/worker.h"
 #include "model_files.h"
@@ -212,6 +214,28 @@ TEST_F(WorkersHere, FilesAreCheckedOnTheWorkersHost) {
   ASSERT_TRUE(made.ok()) << made.error().to_string();
   EXPECT_TRUE((*made)->models[0]->remote);
   EXPECT_EQ((*made)->models[0]->outputs.size(), 2U);
+}
+
+TEST_F(WorkersHere, DevicesMayBeThoseOfACluster) {
+  ClusterBuilder builder("mine");
+  const HostId host = builder.add_host({.name = "here", .memory_bytes = 0});
+  const auto machine = discover_machine().value();
+  for (const auto& [name, same] : {std::pair("left", singles_[0]), std::pair("right", singles_[1])}) {
+    Device device = machine->device(machine->find_device(same));
+    device.name = name;
+    device.host = host;
+    builder.add_device(std::move(device));
+  }
+  WorkerOptions options;
+  options.devices = {{"front", 1}, {"back", 1}};
+  options.cluster = builder.build().value();
+  start("w", options);
+  EXPECT_THAT(refusal(fleet_), HasSubstr("cluster 'mine' has 'left' and 'right'"));
+  fleet_.classes[0].devices = {"left"};
+  fleet_.classes[1].devices = {"right"};
+  const auto made = serve(fleet_);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  EXPECT_TRUE((*made)->models[0]->remote);
 }
 
 TEST_F(WorkersHere, DevicesMustBeThereAndApart) {

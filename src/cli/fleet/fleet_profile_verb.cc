@@ -51,11 +51,12 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
   HEDDLE_RETURN_IF_ERROR(write_fleet(o.cutting.output, fleet));
   Json json = {{"output", o.cutting.output}, {"models", fleet_models_json(fleet)}};
   if (chosen) json["budget"] = fleet_precision_json(*chosen);
+  const std::string other = o.cluster == "preset:local" ? "" : " --cluster " + o.cluster;
   show_result(invocation, json,
               fmt::format("{}{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
-                          "`heddle serve` runs its models on the devices that it names\n",
+                          "`heddle serve {}{}` runs its models on the devices that it names\n",
                           measured_fleet_table(fleet, o.batches), chosen ? fleet_precision_text(*chosen) : "",
-                          o.cutting.output));
+                          o.cutting.output, o.cutting.output, other));
   return kExitDone;
 }
 

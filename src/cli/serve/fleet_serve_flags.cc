@@ -1,11 +1,17 @@
 #include "fleet_serve_flags.h"
 
 #include "heddle/base/log.h"
+#include "heddle/serve/machine_fleet.h"
+#include "heddle/session/clusters.h"
 #include "reachable.h"
 
 namespace heddle::cli {
 
 void ServeWorkerFlags::declare(Command& command) {
+  command.option("--cluster", cluster,
+                 "fleet: cluster file with the devices that it names (default: this machine's, as `heddle "
+                 "devices` finds them)");
+  command.group("Workers");
   command.option("--workers", workers,
                  "fleet: start this many workers here; they share the fleet's devices evenly", 1, 256);
   command.option("--worker-port", worker_port,
@@ -23,6 +29,14 @@ void ServeWorkerFlags::declare(Command& command) {
   command.seconds("--lease", lease_s, "silence after which a worker counts as lost (default 1s)", .1, 3600);
   command.seconds("--wait", wait_s, "time to wait for workers with all devices of the plan (default 30s)", 0,
                   86400);
+}
+
+Result<std::shared_ptr<const Cluster>> ServeWorkerFlags::cluster_for(const Fleet& fleet) const {
+  if (cluster.empty()) return std::shared_ptr<const Cluster>();
+  if (!has_model_files(fleet))
+    return invalid_input("--cluster " + cluster +
+                         ": no model of the fleet has a file, so its devices are emulated");
+  return open_cluster(cluster);
 }
 
 Status ServeWorkerFlags::check() const {
@@ -71,6 +85,7 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
   add("--tls-key", key_file);
   add("--ca", flags.ca_file);
   add("--token-file", flags.token_file);
+  add("--cluster", flags.cluster);
   if (logs(LogLevel::kDebug)) add("--log-level", "debug");
   WorkerPoolOptions pool;
   pool.security = security;

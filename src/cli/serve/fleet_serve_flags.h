@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "heddle/cluster/cluster.h"
 #include "heddle/command/command.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/bus.h"
@@ -16,12 +17,15 @@ namespace heddle::cli {
 
 struct ServeWorkerFlags {
   std::optional<int64_t> workers, worker_port;
+  std::string cluster;  // whose devices the fleet names; workers that are started here are told, too
   std::string worker_host = "127.0.0.1", bus, bucket = "heddle", ca_file, token_file;
   double lease_s = 1, wait_s = 30;
 
   void declare(Command& command);
   // For connections to workers, which are encrypted where the clients' are.
   Result<WorkerSecurity> security(const std::string& certificate_file, const std::string& key_file) const;
+  // --cluster, opened; null without it. Invalid input: the fleet's devices are all emulated.
+  Result<std::shared_ptr<const Cluster>> cluster_for(const Fleet& fleet) const;
   // Flags that would do nothing are an error.
   Status check() const;
   bool any() const { return workers || worker_port || !bus.empty(); }

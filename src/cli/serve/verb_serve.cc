@@ -36,6 +36,7 @@
 #include "trace_flags.h"
 #include "varying_flags.h"
 #include "verbs.h"
+#include "what_is_served.h"
 
 namespace heddle::cli {
 namespace {
@@ -64,19 +65,6 @@ struct ServeFlags {
 // Threads wake up late, so that what is planned to end at its deadline ends behind it.
 constexpr double kMostGuard_us = 2000, kGuardShare = .05;
 constexpr int64_t kMostInFlight = 1024;
-
-enum class What { kModels, kPlan, kFleet };
-
-// By the file's own word; a file of neither format is left to the reader of fleets, which says what is wrong.
-What what_is_served(const std::vector<std::string>& paths) {
-  if (paths.size() != 1) return What::kModels;
-  const auto& path = paths.front();
-  if (path.ends_with(".yaml") || path.ends_with(".yml")) return What::kFleet;
-  if (!path.ends_with(".json")) return What::kModels;
-  const auto json = read_json_file(path);
-  const bool plan = json.ok() && json->is_object() && json->value("format", Json()) == "heddle-plan";
-  return plan ? What::kPlan : What::kFleet;
-}
 
 Result<HttpServerOptions> http_options(const ServeFlags& o) {
   HttpServerOptions http;
@@ -150,10 +138,13 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
         "--replan-drift, --trial, --try-changes and --device-times are for a fleet file; models "
         "are measured and planned by the server itself");
   if (o.standby.any()) return invalid_input("--state is for a fleet file; models and plans have no standby");
-  if (!o.plan.empty() || o.clock != 1 || o.workers.any())
-    return invalid_input(
-        std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
-        " are for a fleet file; models are planned by the server itself");
+  if (const char* flag = first_given({{"--workers", o.workers.workers.has_value()},
+                                      {"--worker-port", o.workers.worker_port.has_value()},
+                                      {"--bus", !o.workers.bus.empty()},
+                                      {"--cluster", !o.workers.cluster.empty()},
+                                      {"--plan", !o.plan.empty()},
+                                      {"--clock", o.clock != 1}}))
+    return invalid_input(std::string(flag) + " is for a fleet file; models are planned by the server itself");
   ModelSettings defaults;
   HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
   HEDDLE_ASSIGN_OR_RETURN(defaults.values, parse_values(o.values));
@@ -214,6 +205,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   options.log = log_line;
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
+  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, o.workers.cluster_for(fleet));
   const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
   if (has_model_files(fleet) && only_timed != nullptr)
     return invalid_input(
@@ -233,6 +225,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   if (only_timed == nullptr) {
     MachineFleetOptions machine_options;
     machine_options.plane = plane;
+    machine_options.cluster = cluster;
     machine_options.deadline = Deadline::never(invocation.cancel);
     machine_options.progress = invocation.progress;
     machine = MachineFleet::create(machine_options);
@@ -484,7 +477,6 @@ RunFn setup_serve(Command& command) {
   command.option("--plan", o->plan, "fleet: a plan file (default: planned by auto)");
   command.option("--clock", o->clock,
                  "fleet: multiply all times by this, for machines too small for its load", .01, 100);
-  command.group("Workers");
   o->workers.declare(command);
   command.group("Standby");
   o->standby.declare(command);

@@ -10,6 +10,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
 #include "heddle/serve/worker.h"
+#include "heddle/session/clusters.h"
 #include "log_flags.h"
 #include "reachable.h"
 #include "verbs.h"
@@ -18,7 +19,7 @@ namespace heddle::cli {
 namespace {
 
 struct WorkerFlags {
-  std::string bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models;
+  std::string bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models, cluster;
   std::string tls_cert, tls_key, ca_file, token_file;
   std::vector<std::string> connect, devices;
   int64_t port = 0;
@@ -140,6 +141,9 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   options.devices = std::move(devices.counts);
   options.device_names = std::move(devices.names);
   options.models = o.models;
+  if (!o.cluster.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(options.cluster, open_cluster(o.cluster));
+  }
   options.share_cores = o.share_cores;
   HEDDLE_ASSIGN_OR_RETURN(options.security,
                           read_worker_security(o.tls_cert, o.tls_key, o.ca_file, o.token_file));
@@ -171,6 +175,8 @@ RunFn setup_worker(Command& command) {
                   .1, 3600);
   command.list("--devices", o->devices,
                "CLASS=N: N devices of the class; CLASS=cpu0+cpu1: these devices of this host (repeatable)");
+  command.option("--cluster", o->cluster,
+                 "cluster file with these devices (default: this host's, as `heddle devices` finds them)");
   command.option("--models", o->models,
                  "folder with the fleet's model files, by their names (default: the fleet file's paths)");
   command.option("--name", o->name, "unique among the fleet's workers (default: this host and process)");

@@ -25,7 +25,7 @@ struct Layout {
 
 class Machine final : public MachineFleet {
  public:
-  explicit Machine(const MachineFleetOptions& options) : options_(options) {}
+  explicit Machine(const MachineFleetOptions& options) : options_(options), cluster_(options.cluster) {}
 
   Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan,
                                                  const WorkerWait* workers) override {

@@ -4,6 +4,7 @@
 
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/variants.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/device_shares.h"
 
 namespace heddle {
@@ -35,7 +36,13 @@ Result<Device> MachineDevices::take(const DeviceWish& wish) {
   for (const auto& d : cluster_->devices()) names.push_back(d.name);
   if (!whole)
     return invalid_input("class '" + wish.device_class + "' names the device '" + wish.name + "'" +
-                         did_you_mean(wish.name, names) + "; this machine has " + join_names(names, 40));
+                         did_you_mean(wish.name, names) + "; cluster '" + cluster_->name() + "' has " +
+                         join_names(names, 40) + "; --cluster names another file");
+  const Backend* backend = find_backend(whole->backend);
+  if (backend != nullptr && !backend->computes())
+    return invalid_input("class '" + wish.device_class + "' names the device '" + whole->name +
+                         "', which computes nothing (backend " + whole->backend +
+                         "): name others, or remove the models' \"file\"");
   for (const int core : whole->cores) {
     const auto& [name, of] = owner_.emplace(core, std::pair(whole->name, wish.device_class)).first->second;
     if (name != whole->name || of != wish.device_class)

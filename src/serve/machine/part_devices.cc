@@ -75,7 +75,7 @@ void PartDevice::ended(const Status& status) {
 }
 
 PartDevices::PartDevices(PartDevicesOptions options)
-    : options_(std::move(options)), thread_([this] { work(); }) {}
+    : options_(std::move(options)), cluster_(options_.cluster), thread_([this] { work(); }) {}
 
 PartDevices::~PartDevices() {
   {

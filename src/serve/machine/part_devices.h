@@ -86,6 +86,7 @@ struct PartDevicesOptions {
   std::map<std::string, std::vector<std::string>> names;  // of this worker's own devices, by class
   std::string models;   // folder in which files are looked for by their names; empty: by their paths
   double slowdown = 1;  // on top of what roles say
+  std::shared_ptr<const Cluster> cluster;  // whose devices are named; null: this machine's, as it is found
 };
 
 // Loads on a thread of its own, in order: reading and compiling take seconds, and the session must go on.

@@ -41,7 +41,7 @@ struct WorkerResources {
         share_cores(options.share_cores),
         network(options.network ? options.network : grpc_worker_network()),
         sender(*network, options.security),
-        computing({options.device_names, options.models, options.slowdown}) {}
+        computing({options.device_names, options.models, options.slowdown, options.cluster}) {}
   const std::string name, program;
   int64_t (*const clock)();
   TimedDevices devices;

@@ -6,6 +6,7 @@
 
 #include "heddle/base/cancel.h"
 #include "heddle/base/progress.h"
+#include "heddle/cluster/cluster.h"
 #include "heddle/serve/fleet_server.h"
 #include "heddle/serve/infer_service.h"
 
@@ -16,7 +17,8 @@ bool has_model_files(const Fleet& fleet);
 
 struct MachineFleetOptions {
   LivePlaneOptions plane;
-  Deadline deadline;  // of the first generation
+  std::shared_ptr<const Cluster> cluster;  // whose devices classes name; null: this machine's, as it is found
+  Deadline deadline;                       // of the first generation
   ProgressSink* progress = nullptr;
 };
 

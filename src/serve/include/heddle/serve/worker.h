@@ -14,6 +14,7 @@
 #include "heddle/base/status.h"
 #include "heddle/base/sync.h"
 #include "heddle/base/version.h"
+#include "heddle/cluster/cluster.h"
 #include "heddle/serve/bus.h"
 
 namespace heddle {
@@ -33,6 +34,7 @@ struct WorkerOptions {
   // Its devices' names on this host ("cpu0"), by class, as many as `devices` has; a class that is not here
   // takes the names of the fleet file.
   std::map<std::string, std::vector<std::string>> device_names;
+  std::shared_ptr<const Cluster> cluster;  // whose devices these are; null: this host's, as they are found
   std::string models;  // folder with the models' files, by their names; empty: by the fleet file's paths
   double slowdown =
       1;  // factor on the times of its devices; .01 to 1000, at least 1 for devices that compute
