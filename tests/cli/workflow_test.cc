@@ -275,6 +275,19 @@ TEST(Workflow, RealModelRunsAndItsOutputsEqualTheUnsplitModels) {
   EXPECT_GT(run["measured_us"].get<double>(), 0);
   EXPECT_GT(run["predicted_us"].get<double>(), 0);
   EXPECT_EQ(run_heddle({"report", "r.json", "-o", "r.html"}, at).status, 0);
+  // A request's tensors are files that the next run takes, and gives the same outputs for.
+  const auto saved =
+      json_of(run_heddle({"run", "p.json", "--repeat", "1", "--save-tensors", "one", "--json"}, at));
+  EXPECT_EQ(saved["tensors"]["files"], Json({"input_0.npy", "output_0.npy"}));
+  EXPECT_EQ(run_heddle(
+                {"run", "p.json", "--repeat", "1", "--input", "one/input_0.npy", "--save-tensors", "two"}, at)
+                .status,
+            0);
+  EXPECT_EQ(folder.read("one/output_0.npy"), folder.read("two/output_0.npy"));
+  folder.write("taken", "");
+  const auto taken = run_heddle({"run", "p.json", "--save-tensors", "taken"}, at);
+  EXPECT_EQ(taken.status, 2);
+  EXPECT_THAT(taken.err, HasSubstr("taken: "));
   // The second time everything is in the profile store.
   const auto profile = json_of(run_heddle({"profile", model, "--units", "6", "--json"}, at));
   EXPECT_EQ(profile["measured"], 0);

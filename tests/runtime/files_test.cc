@@ -6,8 +6,8 @@
 #include "heddle/base/quantiles.h"
 #include "heddle/base/random.h"
 #include "heddle/runtime/run.h"
-#include "run/tensor_files.h"
 #include "run/sampling.h"
+#include "run/tensor_files.h"
 
 namespace heddle {
 namespace {
@@ -55,8 +55,31 @@ TEST(Npy, FilesOfEveryDtypeAndRankAreRead) {
       EXPECT_EQ(back->dtype, dtype);
       EXPECT_EQ(back->shape, shape);
       EXPECT_EQ(std::memcmp(back->data.get(), t.data.get(), static_cast<size_t>(t.bytes)), 0);
+      // What is written is a file as NumPy writes it, but for the comma behind the last dimension.
+      const auto written = npy_content(t.view());
+      ASSERT_TRUE(written.ok()) << written.error().to_string();
+      EXPECT_EQ(written->substr(10, 12 + code.size()), "{'descr': '" + code + "'");
+      const size_t header = written->find('\n') + 1;
+      EXPECT_EQ(header % 64, 0U);
+      EXPECT_EQ(parse_npy(*written)->shape, shape);
+      EXPECT_EQ(written->substr(header),
+                npy_file(code, t.view()).substr(npy_file(code, t.view()).find('\n') + 1));
     }
   }
+}
+
+TEST(Npy, Bf16IsWrittenAsF32AndPackedTypesAreRefused) {
+  TensorValue t = make_tensor(DType::kBF16, {2}).value();
+  const uint16_t bits[] = {0x3F80, 0xC020};  // 1 and -2.5
+  std::memcpy(t.data.get(), bits, sizeof bits);
+  const auto back = parse_npy(npy_content(t.view()).value());
+  ASSERT_TRUE(back.ok());
+  ASSERT_EQ(back->dtype, DType::kF32);
+  EXPECT_EQ(element_as_double(back->view(), 0), 1);
+  EXPECT_EQ(element_as_double(back->view(), 1), -2.5);
+  const auto refused = npy_content(make_tensor(DType::kI4, {2}).value().view());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kUnsupported);
 }
 
 TEST(Npy, MalformedFilesAreRefusedWithTheReason) {

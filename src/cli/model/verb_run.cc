@@ -31,7 +31,7 @@ struct RunVerbOptions : PlanningFlags {
   RunOptions run;     // of the flags whose value is the option
   bool recheck = false, real_transfers = false, adapt = false;
   std::string versus, rank_devices;
-  std::string trace, output, plan_output;
+  std::string trace, output, plan_output, save_tensors;
   ColdFlags cold;
   RobustFlag robust;
 };
@@ -100,6 +100,7 @@ Result<int> run_cold_plan(const RunVerbOptions& o, const Invocation& invocation)
                                       {"--robust", o.robust.share > 0},
                                       {"--adapt", o.adapt},
                                       {"--trace", !o.trace.empty()},
+                                      {"--save-tensors", !o.save_tensors.empty()},
                                       {"-o", !o.output.empty()}}))
     return invalid_input(std::string("--cold and ") + flag + " exclude each other");
   HEDDLE_RETURN_IF_ERROR(check_output(o.plan_output));
@@ -130,7 +131,8 @@ struct Report {
   const RunRecord& run;
   std::optional<Recheck> recheck;
   std::optional<Comparison> comparison;
-  std::optional<Recheck> cause;  // of a prediction that is off, if --recheck was not given
+  std::optional<Recheck> cause;         // of a prediction that is off, if --recheck was not given
+  const RunTensors* tensors = nullptr;  // null: not to be saved
 };
 
 Result<int> give_report(const RunVerbOptions& o, const Report& r, const Invocation& invocation) {
@@ -156,11 +158,16 @@ Result<int> give_report(const RunVerbOptions& o, const Report& r, const Invocati
     json["versus"] = comparison_json(*r.comparison);
     text += comparison_text(*r.comparison, file.problem.objective);
   }
+  if (r.tensors != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto files, save_tensors(*r.tensors, o.save_tensors));
+    json["tensors"] = {{"folder", o.save_tensors}, {"files", files}};
+    text += "tensors of a request are in " + o.save_tensors + ": " + join_names(files, 8) + "\n";
+  }
   for (const auto* path : {&o.plan_output, &o.output, &o.trace}) {
     if (!path->empty()) text += "written to " + *path + "\n";
   }
   show_result(invocation, json, text);
-  return r.run.verified && !r.run.right() ? kExitNo : kExitDone;
+  return r.run.wrong() ? kExitNo : kExitDone;
 }
 
 // What the error of narrower types is measured on: the run's own inputs if the user gave some, else calibration inputs.
@@ -180,7 +187,8 @@ Result<RunOptions> run_options(const RunVerbOptions& o, const Invocation& invoca
   RunOptions options = o.run;
   HEDDLE_ASSIGN_OR_RETURN(options.inputs.files, input_files(o.inputs));
   options.inputs.seed = o.search.seed;
-  for (const auto* path : {&o.plan_output, &o.output, &o.trace}) HEDDLE_RETURN_IF_ERROR(check_output(*path));
+  for (const auto* path : {&o.plan_output, &o.output, &o.trace, &o.save_tensors})
+    HEDDLE_RETURN_IF_ERROR(check_output(*path));
   options.repeats = o.repeats.value_or(options.repeats);
   options.deadline = invocation.deadline();
   options.progress = invocation.progress;
@@ -230,6 +238,7 @@ Result<int> run_adapting(const RunVerbOptions& o, const Invocation& invocation) 
                                       {"--robust", o.robust.share > 0},
                                       {"--versus", !o.versus.empty()},
                                       {"--trace", !o.trace.empty()},
+                                      {"--save-tensors", !o.save_tensors.empty()},
                                       {"--plan-output", !o.plan_output.empty()},
                                       {"-o", !o.output.empty()}}))
     return invalid_input(std::string("--adapt and ") + flag + " exclude each other");
@@ -252,6 +261,7 @@ Result<RankRunOptions> rank_options(const RunVerbOptions& o, const Invocation& i
   if (const char* flag = first_given({{"--cold", o.cold.cold},
                                       {"--adapt", o.adapt},
                                       {"--recheck", o.recheck},
+                                      {"--save-tensors", !o.save_tensors.empty()},
                                       {"--versus", !o.versus.empty()}}))
     return invalid_input(std::string(flag) + ": not over several ranks; start Heddle without mpirun");
   RankRunOptions options;
@@ -278,7 +288,7 @@ Result<int> run_on_ranks(RunVerbOptions& o, RankRunOptions options, RankGroup& g
   auto run = run_plan_on_ranks(group, shared.file.problem, shared.file.plan, shared.model, options);
   if (!run.ok()) return failed_on_ranks(run.error());
   if (group.rank() != 0) return kExitDone;
-  return give_report(o, {shared.file, *run, std::nullopt, std::nullopt, std::nullopt}, invocation);
+  return give_report(o, {shared.file, *run, std::nullopt, std::nullopt, std::nullopt, nullptr}, invocation);
 }
 
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
@@ -301,8 +311,13 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   const auto& file = prepared.file;
   options.in_flight = requests_in_flight(o, file.problem);
   HEDDLE_RETURN_IF_ERROR(add_samples(o, prepared.model.get(), options));
+  RunTensors tensors;
+  if (!o.save_tensors.empty()) {
+    HEDDLE_RETURN_IF_ERROR(prepare_saving(*file.problem.graph, o.save_tensors));
+    options.tensors = &tensors;
+  }
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
-  Report report{file, run, std::nullopt, std::nullopt, std::nullopt};
+  Report report{file, run, std::nullopt, std::nullopt, std::nullopt, options.tensors};
   if (o.recheck) {
     HEDDLE_ASSIGN_OR_RETURN(report.recheck, unless_cancelled(recheck_prediction(
                                                 file.problem, file.plan, prepared.model, beside(options))));
@@ -343,6 +358,9 @@ RunFn setup_run(Command& command) {
   command.option("--trace", o->trace, "write a Chrome/Perfetto trace, predicted and measured");
   command.option("-o,--output", o->output, "write the run (for `heddle report`)");
   command.option("--plan-output", o->plan_output, "for a MODEL: write the plan too");
+  command.option(
+      "--save-tensors", o->save_tensors,
+      "write the inputs and outputs of a request into this folder: input_0.npy, ..., output_0.npy, ...");
   command.option("--rank-devices", o->rank_devices,
                  "under mpirun: the devices of each rank, A,B;C (default: by host, docs/hosts.md)");
   command.flag("--real-transfers", o->real_transfers,

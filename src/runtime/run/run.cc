@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "heddle/base/quantiles.h"
 #include "heddle/graph/model.h"
@@ -56,6 +57,7 @@ class Runner {
       record_.steps[s].median_us = median_us(times);
       record_.steps[s].rel_spread = relative_spread(times);
     }
+    if (options_.tensors != nullptr) HEDDLE_RETURN_IF_ERROR(keep_tensors());
     if (options_.verify && model_ && executor_->moves_data()) HEDDLE_RETURN_IF_ERROR(verify());
     return record_;
   }
@@ -70,6 +72,8 @@ class Runner {
     record_.steps.resize(plan_.steps.size());
     HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, executor_options()));
     record_.requests_in_flight = options_.in_flight > 1 ? executor_->slots() : 1;
+    if (!executor_->moves_data() && options_.tensors != nullptr)
+      return unsupported("the plan's devices compute nothing, so a request has no tensors");
     if (!executor_->moves_data()) return {};
     HEDDLE_ASSIGN_OR_RETURN(inputs_, make_inputs(*problem_.graph, options_.inputs));
     give_inputs(*executor_, inputs_);
@@ -172,6 +176,19 @@ class Runner {
     record_.repeats = static_cast<int>(record_.latencies_us.size());
     record_.measured_us = median_us(periods);
     show(shown);
+    return {};
+  }
+
+  Status keep_tensors() {
+    RunTensors& kept = *options_.tensors;
+    kept.inputs = inputs_;
+    for (const TensorView& output : executor_->outputs(0)) {
+      HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(output.dtype, output.shape));
+      std::memcpy(copy.data.get(), output.data, static_cast<size_t>(output.bytes));
+      kept.outputs.push_back(std::move(copy));
+    }
+    if (model_ == nullptr) return {};
+    HEDDLE_ASSIGN_OR_RETURN(kept.outputs, file_outputs(*model_, std::move(kept.outputs)));
     return {};
   }
 

@@ -194,6 +194,35 @@ Result<TensorValue> read_npy(const std::string& path) {
   return value;
 }
 
+bool has_npy_type(DType dtype) {
+  return dtype == DType::kBF16 || std::any_of(kTypes.begin(), kTypes.end(),
+                                              [dtype](const NpyType& type) { return type.dtype == dtype; });
+}
+
+Result<std::string> npy_content(const TensorView& tensor) {
+  const DType written = tensor.dtype == DType::kBF16 ? DType::kF32 : tensor.dtype;
+  const auto type =
+      std::find_if(kTypes.begin(), kTypes.end(), [written](const NpyType& t) { return t.dtype == written; });
+  if (type == kTypes.end())
+    return unsupported(std::string("NumPy has no type for ") + dtype_name(tensor.dtype));
+  std::string shape;
+  for (const int64_t size : tensor.shape) shape += std::to_string(size) + ", ";
+  std::string header = "{'descr': '" + std::string(dtype_bits(written) == 8 ? "|" : "<") +
+                       std::string(type->code) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  // Magic bytes, version, the header's length, and the header together are a multiple of 64 bytes.
+  constexpr size_t kBefore = 10, kUnit = 64;
+  header.append((kUnit - (kBefore + header.size() + 1) % kUnit) % kUnit, ' ');
+  header += '\n';
+  std::string content(kMagic);
+  content += {'\x01', '\x00', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  content += header;
+  const std::string_view data(reinterpret_cast<const char*>(tensor.data), static_cast<size_t>(tensor.bytes));
+  if (written == tensor.dtype) return content.append(data);
+  for (size_t i = 0; i + 1 < data.size(); i += 2)  // a bf16 is the upper half of an f32
+    content.append({'\0', '\0', data[i], data[i + 1]});
+  return content;
+}
+
 Result<TensorValue> parse_image_ppm(std::string_view content, const Shape& shape) {
   if (shape.size() != 4 || shape[1] != 3 || shape[0] < 1 || shape[2] < 1 || shape[3] < 1) {
     return invalid_input("a picture feeds inputs of shape Nx3xHxW, not " + shape_text(shape));

@@ -1,4 +1,4 @@
-// Reads tensors from NumPy's .npy files (format versions 1 to 3) and from images.
+// Tensors from and to NumPy's .npy files (format versions 1 to 3), and from images.
 #pragma once
 
 #include <string>
@@ -15,6 +15,11 @@ constexpr int64_t kMaxNpyBytes = int64_t{4} << 30;  // of the data
 // rejected with advice.
 Result<TensorValue> parse_npy(std::string_view content, int64_t max_bytes = kMaxNpyBytes);
 Result<TensorValue> read_npy(const std::string& path);
+// The content of a .npy file (version 1) that parse_npy() reads. NumPy has no bf16, which becomes f32. Unsupported:
+// packed types and strings. O(bytes).
+Result<std::string> npy_content(const TensorView& tensor);
+// Whether npy_content() takes the type.
+bool has_npy_type(DType dtype);
 
 // Parses a binary PPM (P6, 8 bits) and resizes it bilinearly (pixel centres aligned) to `shape`: f32, N x 3 x
 // H x W. Every image of the batch is the same. Channels are red, green, blue; a value is

@@ -19,6 +19,7 @@
 #include "heddle/plan/problem.h"
 #include "heddle/runtime/output_error.h"
 #include "heddle/runtime/run_record.h"
+#include "heddle/runtime/saved_tensors.h"
 #include "heddle/runtime/tensor.h"
 
 namespace heddle {
@@ -62,6 +63,8 @@ struct RunOptions {
   InputOptions inputs;
   double rtol = 1e-3, atol = 1e-5;
   bool verify = true;  // if there is a model and the devices move data
+  // Gets the tensors of a request, as the plan computed it, if the devices move data (else unsupported). Null: none.
+  RunTensors* tensors = nullptr;
   // Inputs on which the error of narrower types is measured; empty: the run's own.
   std::vector<std::vector<TensorValue>> samples;
   DecisionRules decisions;
