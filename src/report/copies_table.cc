@@ -18,11 +18,13 @@ std::string place(const Cluster& cluster, DeviceId id) {
 }
 
 // The bandwidth that the cluster states; 0 if it has none.
-double declared_rate(const Cluster& cluster, const CopyRoute& copy) {
-  const Route* route = copy.from.valid() && copy.to.valid()
-                           ? cluster.route(copy.from, copy.to)
-                           : cluster.load_route(copy.to.valid() ? copy.to : copy.from);
+double rate_of(const Route* route) {
   return route == nullptr || route->hops.empty() ? 0 : route->bytes_per_s;
+}
+double load_rate(const Cluster& cluster, DeviceId device) { return rate_of(cluster.load_route(device)); }
+double declared_rate(const Cluster& cluster, const CopyRoute& copy) {
+  return copy.from.valid() && copy.to.valid() ? rate_of(cluster.route(copy.from, copy.to))
+                                              : load_rate(cluster, copy.to.valid() ? copy.to : copy.from);
 }
 
 std::string names(const Cluster& cluster, const std::vector<DeviceId>& devices) {
@@ -34,7 +36,7 @@ std::string names(const Cluster& cluster, const std::vector<DeviceId>& devices) 
 std::vector<int64_t> sizes_of(const CopyProfile& copies) {
   std::vector<int64_t> sizes;
   for (const CopyRoute& copy : copies.routes) {
-    for (const CopyTime& time : copy.times) sizes.push_back(time.bytes);
+    for (const CopyTime& time : copy.times) sizes.push_back(time.bytes);  // in-place reads have the same
   }
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
@@ -48,19 +50,25 @@ std::string ways_text(const Cluster& before, const CopyProfile& copies) {
   for (const int64_t bytes : sizes) columns.push_back({format_bytes(bytes), kRight});
   for (const char* title : {"latency", "bandwidth", "file said"}) columns.push_back({title, kRight});
   TextTable table(columns);
-  for (const CopyRoute& copy : copies.routes) {
-    std::vector<std::string> row = {place(before, copy.from),
-                                    place(before, copy.to) + (copy.direct ? "" : " by host")};
+  const auto add = [&](const std::string& from, const std::string& to, const std::vector<CopyTime>& times,
+                       const CopyLine& line, double declared) {
+    std::vector<std::string> row = {from, to};
     for (const int64_t bytes : sizes) {
-      const auto time = std::find_if(copy.times.begin(), copy.times.end(),
-                                     [&](const CopyTime& t) { return t.bytes == bytes; });
-      row.push_back(time == copy.times.end() ? "-" : format_us(time->us));
+      const auto time =
+          std::find_if(times.begin(), times.end(), [&](const CopyTime& t) { return t.bytes == bytes; });
+      row.push_back(time == times.end() ? "-" : format_us(time->us));
     }
-    row.push_back(format_us(copy.line.latency_us));
-    row.push_back(rate_text(copy.line.bytes_per_s));
-    row.push_back(rate_text(declared_rate(before, copy)));
+    row.push_back(format_us(line.latency_us));
+    row.push_back(rate_text(line.bytes_per_s));
+    row.push_back(rate_text(declared));
     table.add_row(row);
-  }
+  };
+  for (const CopyRoute& copy : copies.routes)
+    add(place(before, copy.from), place(before, copy.to) + (copy.direct ? "" : " by host"), copy.times,
+        copy.line, declared_rate(before, copy));
+  for (const InPlaceReads& reads : copies.in_place)
+    add("host", place(before, reads.device) + " in place", reads.times, reads.line,
+        load_rate(before, reads.device));
   return "One copy, by its size:\n" + table.to_string();
 }
 
@@ -73,6 +81,10 @@ std::string at_once_text(const Cluster& before, const CopyProfile& copies) {
                    alone ? (set.shared ? "half duplex" : "full duplex")
                          : (set.shared ? "share a bus" : "share nothing")});
   }
+  for (const InPlaceReads& reads : copies.in_place)
+    table.add_row({place(before, reads.device) + ", in place and copies",
+                   rate_text(reads.beside_copies.bytes_per_s), percent(reads.beside_copies.part),
+                   reads.beside_copies.shared ? "share the link" : "share nothing"});
   return table.to_string();
 }
 
@@ -87,14 +99,17 @@ std::string copies_text(const Cluster& before, const CopyProfile& copies) {
 
 Json copies_json(const Cluster& before, const CopyProfile& copies) {
   const auto or_null = [](double rate) { return rate > 0 ? Json(rate) : Json(nullptr); };
-  Json routes = Json::array(), at_once = Json::array(), left_out = Json::array();
-  for (const CopyRoute& copy : copies.routes) {
+  Json routes = Json::array(), at_once = Json::array(), in_place = Json::array(), left_out = Json::array();
+  const auto times_json = [](const std::vector<CopyTime>& list) {
     Json times = Json::array();
-    for (const CopyTime& time : copy.times) times.push_back({time.bytes, time.us});
+    for (const CopyTime& time : list) times.push_back({time.bytes, time.us});
+    return times;
+  };
+  for (const CopyRoute& copy : copies.routes) {
     routes.push_back({{"from", place(before, copy.from)},
                       {"to", place(before, copy.to)},
                       {"direct", copy.direct},
-                      {"times", std::move(times)},
+                      {"times", times_json(copy.times)},
                       {"spread", copy.rel_spread},
                       {"latency_us", copy.line.latency_us},
                       {"bytes_per_s", copy.line.bytes_per_s},
@@ -108,9 +123,22 @@ Json copies_json(const Cluster& before, const CopyProfile& copies) {
                        {"part", set.part},
                        {"shared", set.shared}});
   }
+  for (const InPlaceReads& reads : copies.in_place)
+    in_place.push_back({{"device", place(before, reads.device)},
+                        {"times", times_json(reads.times)},
+                        {"spread", reads.rel_spread},
+                        {"latency_us", reads.line.latency_us},
+                        {"bytes_per_s", reads.line.bytes_per_s},
+                        {"declared_bytes_per_s", or_null(load_rate(before, reads.device))},
+                        {"beside_copies_bytes_per_s", reads.beside_copies.bytes_per_s},
+                        {"part", reads.beside_copies.part},
+                        {"shared", reads.beside_copies.shared}});
   for (const auto& [device, why] : copies.left_out)
     left_out.push_back({{"device", before.device(device).name}, {"reason", why}});
-  return {{"copies", std::move(routes)}, {"at_once", std::move(at_once)}, {"left_out", std::move(left_out)}};
+  return {{"copies", std::move(routes)},
+          {"at_once", std::move(at_once)},
+          {"in_place", std::move(in_place)},
+          {"left_out", std::move(left_out)}};
 }
 
 }  // namespace heddle

@@ -50,6 +50,12 @@ CopyLane store_lane(Station& s) {
             return s.to_host->copy(CopyKind::kDeviceToHost, s.host_out.get(), s.out.get(), bytes);
           }};
 }
+// On the stream and with the events of peers, which nothing is copied to meanwhile.
+CopyLane in_place_lane(Station& s, std::byte* mapped) {
+  return {&s, s.peer.get(), 2, [&s, mapped](int64_t bytes) {
+            return s.opened->read_in_place(*s.peer, s.out.get(), mapped, bytes);
+          }};
+}
 CopyLane peer_lane(Station& from, Station& to) {
   return {&to, to.peer.get(), 2, [&from, &to](int64_t bytes) {
             return to.peer->copy_peer(to.in.get(), *from.runtime, from.out.get(), bytes);
@@ -77,7 +83,7 @@ class CopyMeasurer {
   Result<CopyProfile> run() {
     HEDDLE_RETURN_IF_ERROR(open_stations());
     const size_t n = stations_.size(), pairs = n * (n - 1) / 2;
-    total_ = static_cast<double>(3 * n + 3 * pairs);
+    total_ = static_cast<double>(5 * n + 3 * pairs);
     for (Station& s : stations_) {
       HEDDLE_RETURN_IF_ERROR(measure_one(load_lane(s), DeviceId(), s.device, s.bytes));
       HEDDLE_RETURN_IF_ERROR(measure_one(store_lane(s), s.device, DeviceId(), s.bytes));
@@ -88,6 +94,7 @@ class CopyMeasurer {
       }
     }
     HEDDLE_RETURN_IF_ERROR(find_shared());
+    for (Station& s : stations_) HEDDLE_RETURN_IF_ERROR(measure_in_place(s));
     for (const CopyRoute& route : profile_.routes)
       profile_.links.ways.push_back(
           {route.from, route.to, route.direct, route.line.latency_us, route.line.bytes_per_s});
@@ -171,8 +178,16 @@ class CopyMeasurer {
   }
 
   Status measure_one(const CopyLane& lane, DeviceId from, DeviceId to, std::span<const int64_t> sizes) {
-    HEDDLE_RETURN_IF_ERROR(go_on());
     CopyRoute route{.from = from, .to = to, .direct = true, .times = {}};
+    HEDDLE_RETURN_IF_ERROR(measure_sizes(lane, sizes, route.times, route.rel_spread));
+    route.line = fit_copies(route.times);
+    profile_.routes.push_back(std::move(route));
+    return {};
+  }
+
+  Status measure_sizes(const CopyLane& lane, std::span<const int64_t> sizes, std::vector<CopyTime>& medians,
+                       double& rel_spread) {
+    HEDDLE_RETURN_IF_ERROR(go_on());
     for (const int64_t bytes : sizes) {
       HEDDLE_ASSIGN_OR_RETURN(const double first_us, once(lane, bytes));  // sets up what is needed
       const int count =
@@ -182,11 +197,25 @@ class CopyMeasurer {
         HEDDLE_ASSIGN_OR_RETURN(const double us, once(lane, bytes));
         times.push_back(us);
       }
-      route.times.push_back({bytes, median_us(times)});
-      route.rel_spread = relative_spread(times);
+      medians.push_back({bytes, median_us(times)});
+      rel_spread = relative_spread(times);
     }
-    route.line = fit_copies(route.times);
-    profile_.routes.push_back(std::move(route));
+    return {};
+  }
+
+  Status measure_in_place(Station& s) {
+    if (!s.runtime->properties().mapped_memory) return {};
+    HEDDLE_ASSIGN_OR_RETURN(std::byte* const mapped, s.runtime->mapped_address(s.host_in.get()));
+    CopyLane reads = in_place_lane(s, mapped);
+    InPlaceReads found{.device = s.device, .times = {}, .beside_copies = {}};
+    const Status measured = measure_sizes(reads, s.bytes, found.times, found.rel_spread);
+    if (!measured.ok() && measured.error().code() == Code::kUnsupported) return {};
+    HEDDLE_RETURN_IF_ERROR(measured);
+    found.line = fit_copies(found.times);
+    reads.alone_us = found.times.back().us;
+    HEDDLE_ASSIGN_OR_RETURN(found.beside_copies,
+                            at_once({reads, timed(load_lane(s), DeviceId(), s.device)}, {s.device}));
+    profile_.in_place.push_back(std::move(found));
     return {};
   }
 

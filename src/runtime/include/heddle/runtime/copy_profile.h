@@ -51,9 +51,19 @@ struct CopiesAtOnce {
   bool shared = false;  // `part` is nearer to the lower limit
 };
 
+// Direct host access: kernels of the device read mapped host memory.
+struct InPlaceReads {
+  DeviceId device;
+  std::vector<CopyTime> times;  // by size, ascending
+  double rel_spread = 0;        // of the largest size
+  CopyLine line;
+  CopiesAtOnce beside_copies;  // reads, and copies from the host, at once; plans let them take turns
+};
+
 struct CopyProfile {
   std::vector<CopyRoute> routes;                           // from and to the host, then between devices
   std::vector<CopiesAtOnce> at_once;                       // each device, each pair, each set that shares
+  std::vector<InPlaceReads> in_place;                      // of the devices that can
   std::vector<std::pair<DeviceId, std::string>> left_out;  // accelerators that were not measured, and why
   MeasuredLinks links;                                     // what of it a cluster file states
 };
