@@ -43,7 +43,7 @@ cp "$openvino"/libopenvino.so.* "$openvino"/libopenvino_onnx_frontend.so.* "$ope
   "$openvino"/libopenvino_intel_cpu_plugin.so "$openvino"/libtbb.so.* "$bundle/lib/"
 find "$bundle/lib" -name '*.so*' -exec strip --strip-unneeded {} + 2>/dev/null || true
 cp scripts/gpu_launch.sh scripts/gpu_run.py scripts/gpu_stages.py scripts/gpu_report.py scripts/onnx_file.py \
-  scripts/torch_baseline.py scripts/ort_baseline.py LICENSE NOTICE "$bundle/"
+  scripts/gpu_serve.py scripts/torch_baseline.py scripts/ort_baseline.py LICENSE NOTICE "$bundle/"
 # What gpu_run.py holds the machine's torch against.
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts python3 -c '
 import pathlib, sys, gpu_run

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Tests and measures Heddle on this machine's GPU, in stages, the most valuable figures first.
 
-Usage: gpu_run.py [-o FOLDER] [--heddle PROGRAM] [--stages A,B] [--repeat N] [--rehearse]
+Usage: gpu_run.py [-o FOLDER] [--heddle PROGRAM] [--stages A,B] [--models A,B] [--stage-seconds N] [--repeat N]
+                  [--rehearse]
 
 Writes FOLDER/report.md and FOLDER/raw.json (default gpu-report/), after each step; the report has each stage's figures
-beside its goal. A step that ended well is not run
-again, so who is stopped starts the same command again. A stage ends after 8 minutes; its other steps wait for the next
-start. --rehearse runs every stage with small models on an accelerator that computes on the host.
+beside its goal. A step that ended well is not run again, so who is stopped starts the same command again. A stage ends
+after 8 minutes (--stage-seconds 480); its other steps wait for the next start. --rehearse runs every stage with small
+models on an accelerator that computes on the host.
 Exit status 0: every step ended well; 1: some did not, or are left; 2: bad usage, or there is no GPU here.
 """
 
@@ -26,7 +27,6 @@ from gpu_report import report
 from gpu_stages import STAGES, STAND_IN, Step, make
 
 HERE = Path(__file__).resolve().parent
-STAGE_S = 480
 
 
 class Session:
@@ -136,7 +136,7 @@ def prepare(s: Session) -> None:
 
 
 def run_stage(session: Session, stage: str) -> bool:
-    complete, deadline = True, time.monotonic() + STAGE_S
+    complete, deadline = True, time.monotonic() + session.options.stage_seconds
     for step in STAGES[stage](session):
         if session.done(stage, step):
             continue
@@ -155,6 +155,8 @@ def main() -> int:
     default = HERE / "heddle"
     parser.add_argument("--heddle", default=str(default if default.exists() else HERE.parent / "build-torch/heddle"))
     parser.add_argument("--stages", default=",".join(STAGES))
+    parser.add_argument("--models")
+    parser.add_argument("--stage-seconds", type=float, default=480)
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--rehearse", action="store_true")
     options = parser.parse_args()
@@ -165,10 +167,17 @@ def main() -> int:
     options.heddle = str(Path(options.heddle).absolute())
     small = "resnet-18,image=32"
     options.repeat = options.repeat or (2 if options.rehearse else 50)
+    chosen = options.models.split(",") if options.models else None
     options.models = [small] if options.rehearse else ["resnet-50", "bert-base", "inception-v3", "nasnet-a-large",
                                                        "gpt2-large", "gpt2-xl"]
     options.cold_models = [small] if options.rehearse else ["resnet-50", "bert-base", "gpt2-xl"]
     options.stage_models = [small] if options.rehearse else ["inception-v3", "nasnet-a-large"]
+    if chosen and not options.rehearse:
+        unknown = [model for model in chosen if model not in options.models]
+        if unknown:
+            parser.error(f"unknown model '{unknown[0]}'; models: {', '.join(options.models)}")
+        for name in ("models", "cold_models", "stage_models"):
+            setattr(options, name, [model for model in getattr(options, name) if model in chosen])
     Path(options.output).mkdir(parents=True, exist_ok=True)
     options.output = str(Path(options.output).absolute())
     folder = Path(options.output) / "work"

@@ -11,6 +11,7 @@ import onnx_file
 HERE = Path(__file__).resolve().parent
 PRECISIONS = ("f32", "tf32", "fp16", "bf16")
 PLANNERS = ("sequential", "ios", "hios-lp", "stage-search")
+FLEET_PLANNERS = ("auto", "np")
 COLD_WAYS = {"copy, then run": ["--planner", "cold-serial"], "overlapped": ["--planner", "cold-single"],
              "direct host access": ["--planner", "deepplan", "--host-access"], "Heddle's choice": ["--host-access"]}
 COMPILE_S = 150
@@ -92,7 +93,10 @@ def correctness(s):
     if tests:
         yield Step("CUDA tests", [str(tests), "--gtest_filter=TorchCuda.*", "--gtest_brief=1"])
     for model in s.options.models:
-        yield measured(s, f"outputs {model}", model, "--no-profile")
+        tensors = f"tensors-{model.split(',')[0]}"
+        yield measured(s, f"outputs {model}", model, "--no-profile", "--save-tensors", tensors)
+        if has("torch"):
+            yield torch_step(s, f"torch {model}", model, "f32", "--beside", tensors)
     if tests and not s.options.rehearse:
         yield Step("torch tests", [str(tests), "--gtest_filter=-TorchCuda.*", "--gtest_brief=1"])
 
@@ -103,7 +107,7 @@ def prediction(s):
 
 
 def versus(s):
-    precisions = PRECISIONS[:1] if s.options.rehearse else PRECISIONS
+    precisions = ("f32", "bf16") if s.options.rehearse else PRECISIONS
     for model in s.options.models:
         for precision in precisions:
             yield measured(s, f"{model} {precision} heddle", model, "--precision", precision, "--no-verify",
@@ -192,6 +196,40 @@ def share_rates(folder: Path, factors: dict[str, float]) -> None:
     (folder / "busy.json").write_text(json.dumps(file), encoding="utf-8")
 
 
+def busy_fleet(folder: Path, factors: dict[str, float]) -> None:
+    """Writes fleet-busy.json: the fleet with the times that its classes have while all are busy."""
+    fleet = json.loads((folder / "fleet.json").read_text(encoding="utf-8"))
+    for model in fleet["models"]:
+        for name, shares in model["latency_us"].items():
+            model["latency_us"][name] = [[[us / factors.get(name, 1.0) for us in blocks] for blocks in batches]
+                                         for batches in shares]
+    (folder / "fleet-busy.json").write_text(json.dumps(fleet), encoding="utf-8")
+
+
+def served(s, model: str, cluster: str):
+    """The parts as a fleet: pooled pipelines and np, simulated and served at the rate that the pools are for."""
+    batches, seconds = ("2", "2") if s.options.rehearse else ("4", "15")
+    blocks = "3" if s.options.rehearse else "10"
+    yield Step("fleet", [s.heddle, "fleet", "profile", file_of(model), "--cluster", cluster, "--batches", batches,
+                         "--blocks", blocks, "-o", "fleet.json", "--json", "--quiet"], model=model)
+    if not (s.folder / "fleet.json").exists():
+        return
+    busy_fleet(s.folder, busy_factors(s.raw["steps"]))
+    for planner in FLEET_PLANNERS:
+        yield Step(f"fleet plan {planner}", [s.heddle, "fleet", "plan", "fleet-busy.json", "--planner", planner, "-o",
+                                             f"fleet-{planner}.json", "--json", "--quiet"])
+    try:
+        rate = f"{json.loads(s.raw['steps'][f'unequal/fleet plan {FLEET_PLANNERS[0]}']['out'])['value']:.6g}"
+    except (KeyError, json.JSONDecodeError):
+        return
+    for planner in FLEET_PLANNERS:
+        plan = f"fleet-{planner}.json"
+        yield Step(f"{planner} simulated", [s.heddle, "fleet", "simulate", "fleet-busy.json", "--plan", plan,
+                                            "--rate", rate, "--duration", f"{seconds}s", "--json", "--quiet"])
+        yield Step(f"{planner} served", [sys.executable, str(HERE / "gpu_serve.py"), s.heddle, "fleet-busy.json",
+                                         cluster, plan, rate, seconds], model=model)
+
+
 def unequal(s):
     parts = ("p0", "p1", "p2")
     every = ",".join(parts)
@@ -216,6 +254,7 @@ def unequal(s):
                                                     "throughput", "--time-limit", "3s", "-o", "pooled.json"])
     yield Step(f"{model} on {every}", [s.heddle, "run", "pooled.json", "--quiet", "--repeat", str(s.options.repeat),
                                        "-o", "run.json"], {"run": "run.json"}, model)
+    yield from served(s, model, cluster)
 
 
 def two_devices(s):

@@ -1,18 +1,23 @@
 """An ONNX model by PyTorch, op by op: what Heddle's own times on the same device are held against.
 
-Usage: torch_baseline.py MODEL.onnx [--device cuda:0] [--precision f32] [--repeat N] [--warmup N] [--compile]
+Usage: torch_baseline.py MODEL.onnx [--device cuda:0] [--precision f32] [--repeat N] [--warmup N]
+                         [--compile | --beside FOLDER]
 
 Prints one JSON object: medians in microseconds of eager calls and, on CUDA, of one captured graph; with --compile of
-torch.compile alone (exit status 3 if that does not take the model). Each call copies inputs from host memory and
-outputs to it, as Heddle's requests do. Precisions: f32, tf32, fp16, bf16. Covers the ops of the zoo's models; another
-op is an error that names it (exit status 2). Needs no package but torch.
+torch.compile alone (exit status 3 if that does not take the model). With --beside it computes the inputs that
+`heddle run --save-tensors FOLDER` has left, and says whether its outputs are equal (exit status 1: they are not).
+Each timed call copies inputs from host memory and outputs to it, as Heddle's requests do. Precisions: f32, tf32, fp16,
+bf16. Covers the ops of the zoo's models; another op is an error that names it (exit status 2). Needs no package but
+torch.
 """
 
 import argparse
+import ast
 import json
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import onnx_file
 import torch
@@ -92,6 +97,7 @@ HOST_INPUTS = {"Reshape": {1}, "Split": {1}}
 
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+NPY_KINDS = {"<f4": "float32", "<f8": "float64", "<i8": "int64", "<i4": "int32", "|b1": "bool"}
 KINDS = {1: torch.float32, 6: torch.int32, 7: torch.int64, 9: torch.bool, 11: torch.float64}  # of ONNX
 
 
@@ -159,6 +165,30 @@ class Interpreter:
         return [values[name] for name in self.outputs]
 
 
+def read_npy(path: Path) -> torch.Tensor:
+    data = path.read_bytes()
+    length = int.from_bytes(data[8:10], "little")
+    header = ast.literal_eval(data[10:10 + length].decode())
+    values = bytearray(data[10 + length:])
+    kind = getattr(torch, NPY_KINDS[header["descr"]])
+    return torch.frombuffer(values, dtype=kind).reshape(header["shape"]) if values else \
+        torch.empty(header["shape"], dtype=kind)
+
+
+def beside(program, folder: Path) -> dict:
+    """In the tolerances of `heddle run`."""
+    for at, name in enumerate(program.host):
+        program.host[name] = read_npy(folder / f"input_{at}.npy")
+    program.request(program.run)
+    largest, equal = 0.0, True
+    for at, made in enumerate(program.results):
+        theirs = read_npy(folder / f"output_{at}.npy")
+        equal = equal and made.shape == theirs.shape and bool(torch.allclose(theirs, made, rtol=1e-3, atol=1e-5))
+        if made.shape == theirs.shape and made.numel():
+            largest = max(largest, float((made - theirs).abs().max()))
+    return {"outputs_equal": equal, "max_abs_error": largest}
+
+
 def median_us(call, repeat: int, wait) -> float:
     times = []
     for _ in range(repeat):
@@ -206,6 +236,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=50)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--beside", type=Path)
     options = parser.parse_args()
     cuda = options.device.startswith("cuda")
     if cuda and not torch.cuda.is_available():
@@ -217,6 +248,10 @@ def main() -> int:
     with torch.inference_mode():
         program = Interpreter(onnx_file.load(options.model), options.device,
                               TYPES.get(options.precision, torch.float32))
+        if options.beside:
+            found = {"torch": torch.__version__, **beside(program, options.beside)}
+            print(json.dumps(found))
+            return 0 if found["outputs_equal"] else 1
         result = {"torch": torch.__version__, "device": options.device, "precision": options.precision,
                   "eager_us": None, "graph_us": None, "compile_us": None}
         if options.compile:

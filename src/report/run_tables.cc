@@ -123,6 +123,11 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
   text += fmt::format("\nmedian of {} after {}, {} in flight\n{} ({})\n", counted(run.repeats, "run"),
                       counted(run.warmups, "warm-up run"), counted(run.requests_in_flight, "request"),
                       bound_text(format_us(file.bound.us)), file.bound.proof.text());
+  if (!run.verified && run.precision) {
+    return text +
+           "outputs of the plan in f32: not compared (the devices' memory holds it in its types alone)\n" +
+           precision_text(run.precision);
+  }
   if (!run.verified) {
     return text + "outputs: not compared (" +
            (file.problem.model ? "turned off, interrupted, or emulated devices compute nothing"

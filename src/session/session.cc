@@ -160,21 +160,22 @@ bool has_given_times(const Graph& graph) {
 }
 
 // The graph in the type of two bytes that all devices of the problem take and return, if there is one. Parameters are
-// as narrow on hardware that is not here. Engines that run here keep the model's own beside their copies.
+// as narrow on hardware that is not here, and with engines that say so. Other engines keep the model's own beside their
+// copies.
 Result<std::shared_ptr<const Graph>> as_devices_hold_it(const Problem& problem,
                                                         const std::shared_ptr<const Graph>& units) {
   std::optional<DType> common;
-  bool is_here = false;
+  bool keeps_wide = false;
   for (const DeviceId id : problem.usable_devices()) {
     const Device& device = problem.cluster->device(id);
     const Backend* backend = find_backend(device.backend);
     const DType type = backend == nullptr ? DType::kF32 : backend->border_type(device);
     if (type == DType::kF32 || type != common.value_or(type)) return units;
     common = type;
-    is_here = is_here || backend->computes();
+    keeps_wide = keeps_wide || (backend->computes() && !backend->narrows_parameters());
   }
   if (!common || has_given_times(*units)) return units;
-  return narrowed(*units, *common, is_here ? Narrowed::kTensors : Narrowed::kAll);
+  return narrowed(*units, *common, keeps_wide ? Narrowed::kTensors : Narrowed::kAll);
 }
 
 Result<Problem> make_problem(const Session& session, const std::shared_ptr<const Graph>& units,

@@ -173,6 +173,13 @@ Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Clu
       by_device[d].insert(by_device[d].end(), more.begin(), more.end());
     }
     HEDDLE_RETURN_IF_ERROR(check_all_there(device, engines, settings.precisions, by_device[d]));
+    if (by_device[d].size() > 1 && !takes_any_engine(device)) {
+      std::vector<std::string> types;
+      for (const Variant& variant : by_device[d]) types.emplace_back(precision_name(variant.precision));
+      return invalid_input("device '" + device.name +
+                           "' has one type in a plan, since it is no set of cores; choose one of " +
+                           join_names(types) + " for it, or leave it out");
+    }
     changes = changes || by_device[d] != std::vector{variant_of(device)};
   }
   if (!changes) return cluster;

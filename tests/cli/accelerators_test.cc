@@ -64,11 +64,41 @@ TEST_F(AcceleratorsCli, MeasuredCopiesAreInTheClusterFileAndInThePlansMadeWithIt
   EXPECT_EQ(json["copies"][0]["declared_bytes_per_s"], 1e6);
   EXPECT_EQ(json["at_once"].size(), 3u);
   EXPECT_TRUE(json["left_out"].empty());
+  ASSERT_EQ(json["in_place"].size(), 2u);
+  for (const Json& reads : json["in_place"]) {
+    EXPECT_EQ(reads["times"].size(), 4u);
+    EXPECT_GT(reads["bytes_per_s"].get<double>(), 0);
+    EXPECT_GT(reads["beside_copies_bytes_per_s"].get<double>(), 0);
+    EXPECT_EQ(reads["declared_bytes_per_s"], 1e6);
+  }
   // The link between them is new, and its times are those of copies, not of ten seconds.
   ASSERT_EQ(json["links"].size(), 3u);
   EXPECT_EQ(json["links"][2]["from"], "g0");
   EXPECT_EQ(json["links"][2]["to"], "g1");
   EXPECT_LT(predicted_us("measured.yaml"), predicted_us("two.yaml"));
+}
+
+TEST_F(AcceleratorsCli, AnAcceleratorHasOneTypeInAPlanAndItsParametersHaveIt) {
+  const auto plan = [&](const std::string& precision) {
+    return std::vector<std::string>{"plan",   "zoo:resnet-18", "--cluster", "two.yaml",     "--devices",
+                                    "g0",     "--planner",     "single",    "--no-profile", "--precision",
+                                    precision};
+  };
+  const Ran several = heddle(plan("f32,bf16"));
+  EXPECT_EQ(several.status, 2);
+  EXPECT_THAT(several.err,
+              HasSubstr("device 'g0' has one type in a plan, since it is no set of cores; choose one of "
+                        "'f32' and 'bf16' for it"));
+  const auto memory = [&](const std::string& precision) {
+    auto command = plan(precision);
+    command.insert(command.end(), {"--objective", "cold-latency", "-o", "p.json"});
+    json_of(command);
+    double bytes = 0;
+    for (const Json& param : (*parse_json(folder_.read("p.json")))["problem"]["graph"]["params"])
+      bytes += param["bytes"].get<double>();
+    return bytes;
+  };
+  EXPECT_EQ(memory("f32"), 2 * memory("bf16"));
 }
 
 TEST_F(AcceleratorsCli, TheTablesAreForPeopleAndTheFileStaysAClusterFile) {
@@ -77,8 +107,8 @@ TEST_F(AcceleratorsCli, TheTablesAreForPeopleAndTheFileStaysAClusterFile) {
   folder_.write("shown.yaml", shown.out);
   EXPECT_EQ(heddle({"devices", "--cluster", "shown.yaml"}).status, 0);
   const Ran written = heddle({"devices", "--copies", "--cluster", "two.yaml", "--quiet", "-o", "m.yaml"});
-  for (const char* part :
-       {"One copy, by its size:", "g0, both directions", "g0, g1", "1.00 MB/s", "written to m.yaml"})
+  for (const char* part : {"One copy, by its size:", "g0, both directions", "g0, g1", "g0 in place",
+                           "g0, in place and copies", "1.00 MB/s", "written to m.yaml"})
     EXPECT_THAT(written.out, HasSubstr(part));
   std::istringstream lines(written.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;

@@ -54,14 +54,27 @@ TEST(GpuRun, EveryStageRunsOnTheStandInAndIsNotRunAgain) {
     EXPECT_THAT(report.out, Not(HasSubstr(wrong)));
   for (const char* figure :
        {"| outputs equal | 1 of 1 models | reached |", "| predicted against measured | ",
-        "| resnet-18,image=32: Heddle's choice | ", "| gpu0 to host | off by ",
-        "| two convolutions, 16 x 16 | in turn over at once ", "| crossover | ",
+        "| resnet-18,image=32 bf16 | Heddle ", "| host access of gpu0 under copies | ",
+        "| pooled pipelines against np, as served | +", "| resnet-18,image=32: Heddle's choice | ",
+        "| gpu0 to host | off by ", "| two convolutions, 16 x 16 | in turn over at once ", "| crossover | ",
         "| at once | each alone | t(S) measured |", "| resnet-18,image=32: order | ",
         "| p2 while all are busy | ", " predicted at shared rates | ", "times the better alone | "})
     EXPECT_THAT(report.out, HasSubstr(figure));
   const Ran again = gpu_run(folder, {"--rehearse", "-o", "report"});
   EXPECT_EQ(again.status, 0);
-  EXPECT_THAT(again.out, Not(HasSubstr("ended well")));
+  EXPECT_THAT(again.out, Not(HasSubstr(": ended")));
+}
+
+TEST(GpuRun, LittleTimeGivesTheFirstFiguresOfAStage) {
+  if (run_heddle({"devices", "--backends"}, ".").out.find("torch") == std::string::npos)
+    GTEST_SKIP() << "the backend torch is not built in";
+  const TemporaryFolder folder;
+  const Ran ran = gpu_run(folder, {"--rehearse", "--stages", "links", "--stage-seconds", "0.001"});
+  EXPECT_EQ(ran.status, 1) << "steps are left";
+  EXPECT_THAT(ran.out, Not(HasSubstr("copies again")));
+  const Ran rest = gpu_run(folder, {"--rehearse", "--stages", "links"});
+  EXPECT_EQ(rest.status, 0) << rest.out << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("links: copies again: ended"));
 }
 
 }  // namespace

@@ -6,10 +6,12 @@
 #include <filesystem>
 
 #include "corpus/corpus.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
+#include "heddle/runtime/precision_error.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/run.h"
 #include "torch/support.h"
@@ -120,6 +122,34 @@ INSTANTIATE_TEST_SUITE_P(Light, TorchLight,
 TEST(TorchCold, ParametersComeByTheirLoads) {
   expect_equal_in_pieces(std::string(HEDDLE_CORPUS) + "/light/test_shufflenet/model.onnx", {}, "cpu",
                          Objective::kColdLatency);
+}
+
+// Pieces on two accelerators exchange tensors of their type. The plan is compared in float32, too, in which the same
+// tensors have twice the bytes.
+TEST(TorchPrecision, InPiecesEqualsTheUnsplitModelAndItsErrorIsOfTheType) {
+  const std::string path = std::string(HEDDLE_CORPUS) + "/light/test_shufflenet/model.onnx";
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
+    auto given = torch_problem(path, 2, 0);
+    ASSERT_TRUE(given.ok()) << given.error().to_string();
+    ClusterBuilder builder("narrow");
+    const HostId host = builder.add_host({.name = "here", .memory_bytes = 0});
+    for (Device device : given->problem.cluster->devices()) {
+      device.host = host;
+      const DeviceId id = builder.add_device(as_variant(std::move(device), {"torch", precision}));
+      builder.add_link({.a = builder.host_node(host), .b = builder.device_node(id), .bytes_per_s = 1e10});
+    }
+    given->problem.cluster = builder.build().value();
+    const auto plan = build_plan(given->problem, in_turns(*given->problem.graph, 5, 2));
+    ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+    const auto record = run_plan(given->problem, *plan, given->model, {.warmups = 3, .repeats = 1});
+    ASSERT_TRUE(record.ok()) << record.error().to_string();
+    EXPECT_TRUE(record->verified);
+    EXPECT_TRUE(record->outputs_equal) << record->max_rel_error;
+    ASSERT_TRUE(record->precision.has_value());
+    EXPECT_EQ(record->precision->type, precision);
+    EXPECT_GT(record->precision->plan.mean(), 0);
+    EXPECT_LT(record->precision->plan.mean(), 2 * rounding_of(precision));
+  }
 }
 
 TEST(TorchOcr, TrainedModelsInPiecesEqualTheUnsplitModel) {

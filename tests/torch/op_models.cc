@@ -7,6 +7,7 @@
 #include <openvino/core/graph_util.hpp>
 
 #include "corpus/corpus.h"
+#include "heddle/runtime/blocking_device.h"
 #include "torch/support.h"
 
 namespace heddle {
@@ -34,9 +35,16 @@ TensorValue value_of(const ov::Tensor& tensor) {
 }
 
 std::vector<ov::Tensor> outputs_of(const std::shared_ptr<const Model>& model,
-                                   const std::vector<ov::Tensor>& inputs) {
-  const auto device = open_device(torch_cpu());
+                                   const std::vector<ov::Tensor>& inputs, const Device& on) {
+  const auto device = open_device(on);
+  EXPECT_TRUE(device.ok()) << device.error().to_string();
+  if (!device.ok()) return {};
   auto segment = compile_whole(**device, model);
+  if (segment.ok() && (*device)->stream_runtime() != nullptr) {
+    auto blocking = BlockingSegment::make(**device, std::move(*segment), 1);
+    segment = blocking.ok() ? Result<std::unique_ptr<CompiledSegment>>(std::move(*blocking))
+                            : Result<std::unique_ptr<CompiledSegment>>(blocking.error());
+  }
   EXPECT_TRUE(segment.ok()) << segment.error().to_string();
   if (!segment.ok()) return {};
   std::vector<TensorValue> values;
@@ -60,7 +68,7 @@ void expect_as_openvino(const std::shared_ptr<ov::Model>& model, const std::vect
                         double rtol, double atol) {
   const auto ours = imported(model);
   if (!ours) return;
-  const auto made = outputs_of(ours, inputs);
+  const auto made = outputs_of(ours, inputs, torch_cpu());
   std::map<TensorId, ov::Tensor> values;
   for (size_t i = 0; i < inputs.size(); ++i) values[ours->graph()->inputs()[i]] = inputs[i];
   const auto expected = run_segment(whole_segment(*ours), values);
@@ -71,9 +79,9 @@ void expect_as_openvino(const std::shared_ptr<ov::Model>& model, const std::vect
 }
 
 std::vector<ov::Tensor> run_on_torch(const std::shared_ptr<ov::Model>& model,
-                                     const std::vector<ov::Tensor>& inputs) {
+                                     const std::vector<ov::Tensor>& inputs, const Device& device) {
   const auto ours = imported(model);
-  return ours ? outputs_of(ours, inputs) : std::vector<ov::Tensor>();
+  return ours ? outputs_of(ours, inputs, device) : std::vector<ov::Tensor>();
 }
 
 std::string refusal_of(const std::shared_ptr<ov::Model>& model) {

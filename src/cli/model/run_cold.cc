@@ -88,7 +88,7 @@ Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation&
     }
     if (!job.plan_output.empty()) print("written to {}\n", job.plan_output);
   }
-  return report.checked.verified && !report.checked.right() ? kExitNo : kExitDone;
+  return report.checked.wrong() ? kExitNo : kExitDone;
 }
 
 }  // namespace heddle::cli

@@ -58,6 +58,10 @@ Result<Backend*> backend_of(const Device& device) {
 
 }  // namespace
 
+Status RuntimeDevice::read_in_place(DeviceStream&, std::byte*, const std::byte*, int64_t) {
+  return unsupported("this device's kernels do not read host memory");
+}
+
 Status check_precision(const Device& device) {
   if (device.precision == Precision::kF32) return {};  // every backend has it
   HEDDLE_ASSIGN_OR_RETURN(const Backend* backend, backend_of(device));

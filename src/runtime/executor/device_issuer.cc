@@ -71,7 +71,7 @@ Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
 Status DeviceIssuer::prepare_work(const IssuerSetup& setup, size_t slot, const Task& task, TaskWork& w,
                                   int64_t& staging) {
   if (task.enqueue == Enqueue::kNothing || task.enqueue == Enqueue::kCollect) return {};
-  const Graph& graph = *setup.problem->graph;
+  const Graph& graph = *setup.graphs[static_cast<size_t>(setup.slot_lane[slot])];
   const auto tensor = [&](int32_t id) { return graph.tensor(TensorId(id)); };
   w.enqueues = true;
   const auto one_copy = [&](int32_t memory, Copy copy) {
@@ -125,10 +125,11 @@ void DeviceIssuer::transfer(const IssuerSetup& setup, size_t slot, const Step& s
                             int64_t& staging) {
   const Cluster& cluster = *setup.problem->cluster;
   const int32_t from = accelerators_.memory(step.from), to = accelerators_.memory(step.to);
-  const int64_t bytes = setup.problem->graph->tensor(step.tensor).bytes;
+  const Graph& graph = *setup.graphs[static_cast<size_t>(setup.slot_lane[slot])];
+  const int64_t bytes = graph.tensor(step.tensor).bytes;
   std::byte* source = setup.address(slot, step.tensor, from);
   std::byte* target = setup.address(slot, step.tensor, to);
-  w.what = "copying tensor '" + setup.problem->graph->tensor(step.tensor).name + "' from device '" +
+  w.what = "copying tensor '" + graph.tensor(step.tensor).name + "' from device '" +
            cluster.device(step.from).name + "' to '" + cluster.device(step.to).name + "'";
   w.first_memory = from != 0 ? from : to;
   w.last_memory = to != 0 ? to : from;

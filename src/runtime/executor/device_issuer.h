@@ -19,7 +19,8 @@ struct IssuerSetup {
   const Problem* problem = nullptr;
   const Plan* plan = nullptr;
   const Accelerators* accelerators = nullptr;
-  const std::vector<Program>* programs = nullptr;  // per lane; only create() reads it
+  const std::vector<Program>* programs = nullptr;        // per lane; only create() reads it
+  std::span<const std::shared_ptr<const Graph>> graphs;  // per lane, as lane_graphs() made them
   std::vector<int> slot_lane;
   std::vector<DeviceStream*> execution;  // per segment; null: not on an accelerator
   std::vector<ParameterBlock> parameters;

@@ -367,6 +367,7 @@ class PlanExecutor final : public Executor {
     setup.plan = &plan_;
     setup.accelerators = &accelerators_;
     setup.programs = &programs_;
+    setup.graphs = graphs_;
     setup.slot_lane = slot_lane_;
     setup.parameters = parameters_;
     for (const int32_t seat : seats_.of_segment) {

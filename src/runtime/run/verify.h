@@ -22,8 +22,8 @@ struct Verification {
 };
 
 // `executor` has just run `inputs` in its first `slots` slots. Plans in float32 are compared as they are. Otherwise the
-// error of the plan's types is measured, then the plan is compiled again with all devices in float32 and compared;
-// `executor` is null afterwards.
+// error of the plan's types is measured. Then the plan is compiled again with all devices in float32 and compared, if
+// it fits their memory so; `executor` is null afterwards.
 Status verify_plan(const Verification& v, std::unique_ptr<Executor>& executor, int slots, OutputCheck& check);
 
 }  // namespace heddle

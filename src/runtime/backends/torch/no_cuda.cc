@@ -16,8 +16,10 @@ std::unique_ptr<CudaWorkspace> make_workspace(std::shared_ptr<StreamRuntime>, De
   return nullptr;
 }
 
-Status on_cuda_stream(int, DeviceStream&, const std::function<Status()>&) {
+Status on_cuda_stream(int, DeviceStream&, bool, const std::function<Status()>&) {
   return internal_error("CUDA is called by a program without it");
 }
+
+std::vector<Precision> cuda_precisions(int) { return {Precision::kF32}; }
 
 }  // namespace heddle::torch_backend

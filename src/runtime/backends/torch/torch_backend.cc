@@ -32,12 +32,12 @@ struct TorchAccelerator {
   std::unique_ptr<DeviceStream> execution, compiling;
   // Null on the host. One per stream, as memory freed on one stream may still be in use for another one.
   std::unique_ptr<CudaWorkspace> workspace, compile_workspace;
-  bool cuda = false;
+  bool cuda = false, tf32 = false;
   int threads = 0;  // on the host
 
   // Enqueues libtorch's ops.
   Status call(DeviceStream& stream, const std::function<Status()>& work) const {
-    return cuda ? torch_backend::on_cuda_stream(runtime->properties().index, stream, work) : work();
+    return cuda ? torch_backend::on_cuda_stream(runtime->properties().index, stream, tf32, work) : work();
   }
 };
 
@@ -110,6 +110,11 @@ class TorchSegment final : public CompiledSegment {
   SegmentOrigin origin_;
 };
 
+DType border_type_of(const Device& device) {
+  const DType narrow = torch_backend::narrow_dtype(device.precision);
+  return narrow == DType::kUndefined ? DType::kF32 : narrow;
+}
+
 class TorchDevice final : public RuntimeDevice {
  public:
   TorchDevice(const Device& device, at::Device where, std::shared_ptr<TorchAccelerator> accelerator)
@@ -130,11 +135,29 @@ class TorchDevice final : public RuntimeDevice {
   }
 
   std::vector<int> worker_cores() const override { return device_.cores; }
+  DType border_type() const override { return border_type_of(device_); }
   StreamRuntime* stream_runtime() const override {
     return accelerator_ ? accelerator_->runtime.get() : nullptr;
   }
   DeviceStream* execution_stream() const override {
     return accelerator_ ? accelerator_->execution.get() : nullptr;
+  }
+  Status read_in_place(DeviceStream& stream, std::byte* to, const std::byte* mapped, int64_t bytes) override {
+    if (!accelerator_) return RuntimeDevice::read_in_place(stream, to, mapped, bytes);
+    const Shape elements = {bytes / static_cast<int64_t>(sizeof(float))};
+    return stream.compute([=, this, &stream] {
+      return accelerator_->call(stream, [&]() -> Status {
+        use_threads(threads());
+        try {
+          at::Tensor written = torch_backend::over_memory(to, elements, at::kFloat, where_);
+          auto* read = const_cast<std::byte*>(mapped);
+          at::neg_out(written, torch_backend::over_memory(read, elements, at::kFloat, where_));
+        } catch (const std::exception& e) {
+          return unsupported(std::string("libtorch failed at reading host memory: ") + e.what());
+        }
+        return {};
+      });
+    });
   }
 
  private:
@@ -142,7 +165,7 @@ class TorchDevice final : public RuntimeDevice {
     std::unique_ptr<TorchProgram> program;
     const auto make = [&]() -> Status {
       try {
-        HEDDLE_ASSIGN_OR_RETURN(program, TorchProgram::make(std::move(ops), where_));
+        HEDDLE_ASSIGN_OR_RETURN(program, TorchProgram::make(std::move(ops), where_, device_.precision));
         if (!accelerator_) return {};
         return program->pack_parameters(
             [&](int64_t bytes) { return accelerator_->runtime->allocate_pinned(bytes); });
@@ -195,6 +218,7 @@ Result<std::unique_ptr<RuntimeDevice>> open_torch_device(const Device& device) {
   const bool cuda = parsed->cuda;
   auto accelerator = std::make_shared<TorchAccelerator>();
   accelerator->cuda = cuda;
+  accelerator->tf32 = device.precision == Precision::kTf32;
   if (cuda) {
     HEDDLE_ASSIGN_OR_RETURN(accelerator->runtime, torch_backend::open_cuda(name));
   } else {
@@ -230,6 +254,16 @@ class TorchBackend final : public Backend {
     }
     return list;
   }
+
+  // An accelerator on the host rounds as one with the type would, but is no faster.
+  Result<std::vector<Precision>> precisions(const Device& device) const override {
+    if (device.kind == DeviceKind::kCpu) return std::vector{Precision::kF32};
+    HEDDLE_ASSIGN_OR_RETURN(const AcceleratorName name, parse_accelerator_name(device.backend_device));
+    if (!name.cuda) return std::vector{Precision::kF32, Precision::kBf16, Precision::kFp16};
+    return torch_backend::cuda_precisions(name.index);
+  }
+  DType border_type(const Device& device) const override { return border_type_of(device); }
+  bool narrows_parameters() const override { return true; }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
     return open_torch_device(device);

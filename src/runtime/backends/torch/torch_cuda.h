@@ -7,7 +7,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "heddle/cluster/cluster.h"
 #include "heddle/cluster/gpu_topology.h"
 #include "heddle/runtime/stream_runtime.h"
 
@@ -28,7 +30,10 @@ class CudaWorkspace {
 };
 // For CUDA runtimes and streams only. Both must outlive the workspace, which must outlive its users.
 std::unique_ptr<CudaWorkspace> make_workspace(std::shared_ptr<StreamRuntime> runtime, DeviceStream& stream);
-// Calls `work` with `stream` as libtorch's current stream.
-Status on_cuda_stream(int device, DeviceStream& stream, const std::function<Status()>& work);
+// Calls `work` with `stream` as libtorch's current stream. `tf32`: convolutions and products of float32 tensors are in
+// tf32, else in float32; that is one setting of the process, so callers with the other one wait.
+Status on_cuda_stream(int device, DeviceStream& stream, bool tf32, const std::function<Status()>& work);
+// The types in which the device computes in hardware; float32 alone if there is no such device here.
+std::vector<Precision> cuda_precisions(int device);
 
 }  // namespace heddle::torch_backend

@@ -60,15 +60,18 @@ void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& vi
   target.copy_(tensor);
 }
 
-Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const at::Device& device) {
+Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const at::Device& device,
+                                                         Precision precision) {
   const c10::InferenceMode guard;
-  std::unique_ptr<TorchProgram> program(new TorchProgram(device));
+  std::unique_ptr<TorchProgram> program(new TorchProgram(device, precision));
   program->memory_ = std::move(ops.memory);
   program->input_values_ = ops.inputs;
   program->output_values_ = ops.outputs;
   program->input_types_ = ops.input_types;
   program->output_types_ = ops.output_types;
   program->constants_.resize(static_cast<size_t>(ops.num_values));
+  program->is_narrow_.resize(static_cast<size_t>(ops.num_values), false);
+  for (const int v : ops.inputs) program->is_narrow_[static_cast<size_t>(v)] = true;
   for (const SegmentConstant& constant : ops.constants) {
     if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // rejected by its reader
     program->constants_[static_cast<size_t>(constant.value)] =
@@ -76,7 +79,7 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
   }
   for (const SegmentNode& node : ops.nodes) HEDDLE_RETURN_IF_ERROR(program->add(node, program->constants_));
   // A value is released after its last reader, unless it leaves the segment.
-  std::vector<bool> kept(static_cast<size_t>(ops.num_values), false);
+  std::vector<bool> kept(program->constants_.size(), false);
   for (const int v : program->output_values_) kept[static_cast<size_t>(v)] = true;
   for (size_t s = program->steps_.size(); s-- > 0;) {
     Step& step = program->steps_[s];
@@ -89,12 +92,14 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
     }
   }
   // Drops constants that only computed constants read.
-  std::vector<bool> used(static_cast<size_t>(ops.num_values), false);
+  std::vector<bool> used(program->constants_.size(), false);
   for (const Step& step : program->steps_)
     for (const int v : step.reads) used[static_cast<size_t>(v)] = true;
   for (const int v : program->output_values_) used[static_cast<size_t>(v)] = true;
   for (size_t v = 0; v < used.size(); ++v)
     if (!used[v]) program->constants_[v] = at::Tensor();
+  program->is_narrow_.clear();
+  program->narrow_constant_.clear();
   return program;
 }
 
@@ -137,12 +142,49 @@ Status TorchProgram::add(const SegmentNode& node, Tensors& constants) {
             .reads = node.reads,
             .writes = node.writes,
             .types = node.op.outputs,
-            .done = {}};
+            .done = {},
+            .casts = {}};
   if (!all_known) {
+    if (narrow_ != DType::kUndefined) choose_floats(node, step);
     steps_.push_back(std::move(step));
     return {};
   }
   return execute(step, constants);
+}
+
+int TorchProgram::narrowed(int constant) {
+  const auto [known, fresh] = narrow_constant_.emplace(constant, static_cast<int>(constants_.size()));
+  if (fresh) {
+    at::Tensor narrow = constants_[static_cast<size_t>(constant)].to(scalar_type(narrow_));
+    constants_.push_back(std::move(narrow));
+    is_narrow_.push_back(true);
+  }
+  return known->second;
+}
+
+void TorchProgram::choose_floats(const SegmentNode& node, Step& step) {
+  std::vector<FloatInput> kinds(node.reads.size(), FloatInput::kNone);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const auto v = static_cast<size_t>(node.reads[i]);
+    if (node.op.inputs[i].dtype != DType::kF32) continue;
+    kinds[i] = constants_[v].defined() ? FloatInput::kConstant
+               : is_narrow_[v]         ? FloatInput::kNarrow
+                                       : FloatInput::kWide;
+  }
+  const bool narrow = computes_narrow(node.op, kinds);
+  if (narrow) step.floats = narrow_;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] == FloatInput::kConstant && narrow) {
+      step.reads[i] = narrowed(node.reads[i]);
+      if (device_.is_cpu()) step.casts.push_back(i);  // to the carrier
+    }
+    if (kinds[i] == (narrow ? FloatInput::kWide : FloatInput::kNarrow)) step.casts.push_back(i);
+  }
+  for (size_t i = 0; i < step.types.size(); ++i) {
+    if (step.types[i].dtype != DType::kF32) continue;
+    step.types[i].dtype = step.floats;
+    is_narrow_[static_cast<size_t>(node.writes[i])] = narrow;
+  }
 }
 
 Status TorchProgram::execute(const Step& step, Tensors& values) const {
@@ -154,6 +196,7 @@ Status TorchProgram::execute(const Step& step, Tensors& values) const {
   }
   Tensors out;
   try {
+    for (const size_t i : step.casts) in[i] = as_floats(in[i], step.floats, device_.is_cpu());
     out = step.kernel(in);
   } catch (const c10::Error& e) {
     return unsupported("op '" + step.name + "': libtorch failed: " + e.what_without_backtrace());
@@ -190,8 +233,11 @@ Result<Tensors> TorchProgram::compute(Tensors inputs) const {
 Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
   const c10::InferenceMode guard;
   Tensors given;
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i) {
     given.push_back(to_carrier(inputs[i], input_types_[i].code, device_, device_));
+    if (narrow_ != DType::kUndefined && input_types_[i].dtype == DType::kF32)
+      given.back() = as_floats(given.back(), narrow_, device_.is_cpu());
+  }
   HEDDLE_ASSIGN_OR_RETURN(const Tensors made, compute(std::move(given)));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].data == nullptr) continue;

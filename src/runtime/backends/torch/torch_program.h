@@ -9,12 +9,14 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "kernel.h"
 #include "op_node.h"
+#include "step_types.h"
 
 namespace heddle::torch_backend {
 
@@ -23,8 +25,10 @@ namespace heddle::torch_backend {
 class TorchProgram {
  public:
   // Makes all kernels and computes everything that depends on constants alone. Fails (unsupported), naming
-  // the op, if something is not covered. O(ops + bytes of computed constants).
-  static Result<std::unique_ptr<TorchProgram>> make(SegmentOps ops, const at::Device& device);
+  // the op, if something is not covered. With fp16 or bf16, float32 tensors between ops are of that type where
+  // computes_narrow() says so, and inputs are rounded to it. O(ops + bytes of constants).
+  static Result<std::unique_ptr<TorchProgram>> make(SegmentOps ops, const at::Device& device,
+                                                    Precision precision = Precision::kF32);
 
   // Inputs and outputs in the segment's order; an output without data is skipped. The views' types must be
   // those of the segment's tensors.
@@ -55,13 +59,22 @@ class TorchProgram {
     std::vector<int> reads, writes;
     std::vector<ValueType> types;  // types of `writes`
     std::vector<int> done;         // values that no later step reads
+    std::vector<size_t> casts;     // of `reads`, to `floats`
+    DType floats = DType::kF32;    // in which it computes on float32 values
   };
-  explicit TorchProgram(const at::Device& device) : device_(device) {}
+  TorchProgram(const at::Device& device, Precision precision)
+      : device_(device), narrow_(narrow_dtype(precision)) {}
   Status check_types(const OpSite& site) const;
   Status add(const SegmentNode& node, Tensors& constants);
   Status execute(const Step& step, Tensors& values) const;
+  // For a narrow program: in which type the step computes, which inputs are cast before, and its constants.
+  void choose_floats(const SegmentNode& node, Step& step);
+  int narrowed(int constant);
 
   at::Device device_;
+  DType narrow_;                        // kUndefined: float32 values stay what they are
+  std::vector<bool> is_narrow_;         // [value]; while it is made
+  std::map<int, int> narrow_constant_;  // by the float32 constant; while it is made
   std::vector<Step> steps_;
   Tensors constants_;  // [value]; undefined if not constant
   std::vector<int> input_values_, output_values_;

@@ -26,6 +26,9 @@ struct CudaDriver {
 // Unreadable properties are left out.
 GpuTopology read_cuda_topology();
 
+// The major number of the device's compute capability; 0 if there is no such device.
+int compute_capability_major(int index);
+
 // The initialised driver; unsupported if there is no driver or no device. Thread-safe.
 Result<const CudaDriver*> cuda_driver();
 

@@ -132,6 +132,13 @@ GpuInfo describe(const CudaDriver& cuda, int index, CUdevice device) {
 
 }  // namespace
 
+int compute_capability_major(int index) {
+  const auto driver = cuda_driver();
+  CUdevice device = 0;
+  if (!driver.ok() || (*driver)->cuDeviceGet(&device, index) != CUDA_SUCCESS) return 0;
+  return attribute(**driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+}
+
 GpuTopology read_cuda_topology() {
   GpuTopology topology;
   const auto driver = cuda_driver();

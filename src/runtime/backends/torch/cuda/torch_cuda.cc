@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -115,6 +116,44 @@ Status set_up_libtorch() {
   return done;
 }
 
+// While it lives, libtorch enqueues with or without tf32.
+class Tf32Use {
+ public:
+  explicit Tf32Use(bool on) {
+    std::unique_lock lock(mutex());
+    changed().wait(lock, [on] { return users() == 0 || is_on() == on; });
+    ++users();
+    if (is_on() == on) return;
+    is_on() = on;
+    at::globalContext().setAllowTF32CuDNN(on);
+    at::globalContext().setAllowTF32CuBLAS(on);
+  }
+  ~Tf32Use() {
+    const std::lock_guard lock(mutex());
+    if (--users() == 0) changed().notify_all();
+  }
+  Tf32Use(const Tf32Use&) = delete;
+  Tf32Use& operator=(const Tf32Use&) = delete;
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::condition_variable& changed() {
+    static std::condition_variable one;
+    return one;
+  }
+  static int& users() {
+    static int count = 0;
+    return count;
+  }
+  static bool& is_on() {
+    static bool on = false;  // as set_up_libtorch() leaves it
+    return on;
+  }
+};
+
 class StreamWorkspace final : public CudaWorkspace {
  public:
   StreamWorkspace(std::shared_ptr<StreamRuntime> runtime, DeviceStream& stream)
@@ -148,7 +187,18 @@ std::unique_ptr<CudaWorkspace> make_workspace(std::shared_ptr<StreamRuntime> run
   return std::make_unique<StreamWorkspace>(std::move(runtime), stream);
 }
 
-Status on_cuda_stream(int device, DeviceStream& stream, const std::function<Status()>& work) {
+std::vector<Precision> cuda_precisions(int device) {
+  // Tensor cores have float16 since Volta, and tf32 and bf16 since Ampere (CUDA C++ Programming Guide).
+  constexpr int kVolta = 7, kAmpere = 8;
+  const int major = compute_capability_major(device);
+  std::vector<Precision> list = {Precision::kF32};
+  if (major >= kAmpere) list.insert(list.end(), {Precision::kTf32, Precision::kBf16});
+  if (major >= kVolta) list.push_back(Precision::kFp16);
+  return list;
+}
+
+Status on_cuda_stream(int device, DeviceStream& stream, bool tf32, const std::function<Status()>& work) {
+  const Tf32Use use(tf32);
   const auto index = static_cast<c10::DeviceIndex>(device);
   const c10::cuda::CUDAStreamGuard guard(
       c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream.native()), index));

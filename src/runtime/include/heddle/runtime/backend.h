@@ -103,6 +103,9 @@ class RuntimeDevice {
   // all memory is the host's.
   virtual StreamRuntime* stream_runtime() const { return nullptr; }
   virtual DeviceStream* execution_stream() const { return nullptr; }
+  // Accelerators with mapped_memory: enqueues a kernel that reads `bytes` (a multiple of 4) of mapped host memory and
+  // writes as many to `to`, as ops read parameters in place. Unsupported by default.
+  virtual Status read_in_place(DeviceStream& stream, std::byte* to, const std::byte* mapped, int64_t bytes);
 };
 
 class Backend {
@@ -124,6 +127,8 @@ class Backend {
   }
   // The type in which float32 tensors pass between segments of devices that all say the same.
   virtual DType border_type(const Device&) const { return DType::kF32; }
+  // Whether devices keep parameters in that type alone, not beside the model's own.
+  virtual bool narrows_parameters() const { return false; }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
   // GPUs of this machine that the backend can open; empty without a driver.
   virtual GpuTopology gpus() const { return {}; }

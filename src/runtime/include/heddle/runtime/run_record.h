@@ -15,8 +15,8 @@ struct MeasuredStep {
   double rel_spread = 0;
 };
 
-// Comparison with the unsplit model, both in float32; verified is false if no outputs could be compared (emulated
-// devices).
+// Comparison with the unsplit model, both in float32; verified is false if no outputs could be compared: emulated
+// devices, or memory that holds the plan in its types alone, whose error is measured then.
 struct OutputCheck {
   bool verified = false;
   bool outputs_equal = false;
@@ -25,6 +25,8 @@ struct OutputCheck {
 
   // Does the plan compute what the model computes, as far as its types allow?
   bool right() const { return outputs_equal && (!precision || precision->explained()); }
+  // What was compared shows that it does not.
+  bool wrong() const { return (verified && !outputs_equal) || (precision && !precision->explained()); }
 };
 
 struct RunRecord : OutputCheck {
