@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -27,6 +28,18 @@ from gpu_report import report
 from gpu_stages import STAGES, STAND_IN, Step, make
 
 HERE = Path(__file__).resolve().parent
+
+
+def run_group(command: list[str], folder: Path, timeout: float) -> tuple[int, str, str]:
+    """In a process group of its own, which ends with it: a step may start a server."""
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process.returncode, out, err
 
 
 class Session:
@@ -59,9 +72,7 @@ class Session:
             (self.folder / path).unlink(missing_ok=True)
         try:
             make(self, step.model)
-            done = subprocess.run(step.command, cwd=self.folder, capture_output=True, text=True, timeout=timeout,
-                                  check=False)
-            status, out, err = done.returncode, done.stdout, done.stderr
+            status, out, err = run_group(step.command, self.folder, timeout)
         except subprocess.TimeoutExpired:
             status, out, err = None, "", f"stopped after {timeout:.0f} s"
         except OSError as error:
@@ -168,11 +179,13 @@ def main() -> int:
     small = "resnet-18,image=32"
     options.repeat = options.repeat or (2 if options.rehearse else 50)
     chosen = options.models.split(",") if options.models else None
+    if chosen and options.rehearse:
+        parser.error("--models is for a GPU; a rehearsal has one small model")
     options.models = [small] if options.rehearse else ["resnet-50", "bert-base", "inception-v3", "nasnet-a-large",
                                                        "gpt2-large", "gpt2-xl"]
     options.cold_models = [small] if options.rehearse else ["resnet-50", "bert-base", "gpt2-xl"]
     options.stage_models = [small] if options.rehearse else ["inception-v3", "nasnet-a-large"]
-    if chosen and not options.rehearse:
+    if chosen:
         unknown = [model for model in chosen if model not in options.models]
         if unknown:
             parser.error(f"unknown model '{unknown[0]}'; models: {', '.join(options.models)}")

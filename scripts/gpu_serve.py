@@ -29,7 +29,10 @@ def main() -> int:
         return subprocess.run(command, check=False).returncode
     finally:
         server.send_signal(signal.SIGINT)
-        server.wait(timeout=30)
+        try:
+            server.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            server.kill()
 
 
 if __name__ == "__main__":

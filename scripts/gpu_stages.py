@@ -214,7 +214,10 @@ def served(s, model: str, cluster: str):
                          "--blocks", blocks, "-o", "fleet.json", "--json", "--quiet"], model=model)
     if not (s.folder / "fleet.json").exists():
         return
-    busy_fleet(s.folder, busy_factors(s.raw["steps"]))
+    factors = busy_factors(s.raw["steps"])
+    if not factors:
+        return
+    busy_fleet(s.folder, factors)
     for planner in FLEET_PLANNERS:
         yield Step(f"fleet plan {planner}", [s.heddle, "fleet", "plan", "fleet-busy.json", "--planner", planner, "-o",
                                              f"fleet-{planner}.json", "--json", "--quiet"])
@@ -241,6 +244,8 @@ def unequal(s):
     for devices in (*parts, every):
         yield measured(s, f"convolutions on {devices if devices in parts else 'all at once'}", model, "--planner",
                        "round-robin", "--no-profile", cluster=cluster, devices=devices, units=3)
+    if not s.options.stage_models:
+        return
     model = s.options.stage_models[0]
     for part in parts:
         yield measured(s, f"{model} on {part}", model, "--objective", "throughput", *unmeasured(s), cluster=cluster,

@@ -180,6 +180,8 @@ def beside(program, folder: Path) -> dict:
     for at, name in enumerate(program.host):
         program.host[name] = read_npy(folder / f"input_{at}.npy")
     program.request(program.run)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()  # the copies to the host are asynchronous
     largest, equal = 0.0, True
     for at, made in enumerate(program.results):
         theirs = read_npy(folder / f"output_{at}.npy")

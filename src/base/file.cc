@@ -121,14 +121,14 @@ class SystemFiles final : public FileCalls {
 };
 
 // Fills and syncs the new file, which is open as `file`, and gives it its name by `show`.
-template <class Show>
+template <class Fill, class Show>
 Status show_file(FileCalls& files, int file, const std::string& temporary, const std::string& path,
-                 std::string_view content, const Show& show) {
+                 const Fill& fill, const Show& show) {
   if (const auto folder = parent_folder(path); file == -ENOENT && folder != ".")
     return not_found("there is no folder '" + folder + "'; create it first").with_context(path);
   if (file < 0) return system_error("cannot create a file beside it", path, -file);
   const char* action = "cannot write";
-  int failed = files.write(file, content);
+  int failed = fill(file);
   if (failed == 0) {
     action = "cannot write to disk";
     failed = files.sync(file);
@@ -219,6 +219,29 @@ Status write_file_atomic(const std::string& path, std::string_view content) {
                       exists ? std::optional<unsigned>(old.st_mode & 07777) : std::nullopt);
 }
 
+Status write_file_atomic(const std::string& path,
+                         const std::function<Status(const AppendPiece& append)>& write) {
+  struct stat old {};
+  const bool exists = ::stat(path.c_str(), &old) == 0;
+  if (exists && !S_ISREG(old.st_mode))
+    return invalid_input("is no regular file that could be replaced").with_context(path);
+  const std::string target = exists ? follow_links(path) : path, temporary = temporary_name(target);
+  FileCalls& files = system_files();
+  Status written;
+  const auto fill = [&](int file) {
+    int failed = 0;
+    written = write([&](std::string_view piece) -> Status {
+      failed = files.write(file, piece);
+      return failed == 0 ? Status() : Status(system_error("cannot write", path, -failed));
+    });
+    return written.ok() || failed != 0 ? failed : -ECANCELED;
+  };
+  const auto mode = exists ? std::optional<unsigned>(old.st_mode & 07777) : std::nullopt;
+  Status shown = show_file(files, files.create(temporary, mode), temporary, target, fill,
+                           [&] { return files.rename(temporary, target); });
+  return written.ok() ? shown : written;
+}
+
 FileCalls& system_files() {
   static SystemFiles files;
   return files;
@@ -226,8 +249,9 @@ FileCalls& system_files() {
 
 Status replace_file(FileCalls& files, const std::string& temporary, const std::string& path,
                     std::string_view content, std::optional<unsigned> mode) {
-  return show_file(files, files.create(temporary, mode), temporary, path, content,
-                   [&] { return files.rename(temporary, path); });
+  return show_file(
+      files, files.create(temporary, mode), temporary, path,
+      [&](int file) { return files.write(file, content); }, [&] { return files.rename(temporary, path); });
 }
 
 Result<bool> put_file(FileCalls& files, const std::string& path, std::string_view content) {
@@ -238,13 +262,15 @@ Result<bool> put_file(FileCalls& files, const std::string& path, std::string_vie
     file = files.create(temporary, std::nullopt);
   }
   bool taken = false;
-  HEDDLE_RETURN_IF_ERROR(show_file(files, file, temporary, path, content, [&] {
+  const auto link = [&] {
     const int failed = files.link(temporary, path);
     // Or the temporary file was taken for one that a crash has left, so others have been at work since.
     taken = failed == -EEXIST || failed == -ENOENT;
     if (failed == 0 || taken) files.remove(temporary);
     return taken ? 0 : failed;
-  }));
+  };
+  HEDDLE_RETURN_IF_ERROR(show_file(
+      files, file, temporary, path, [&](int to) { return files.write(to, content); }, link));
   return !taken;
 }
 

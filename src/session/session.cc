@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
@@ -161,11 +162,12 @@ bool has_given_times(const Graph& graph) {
 
 // The graph in the type of two bytes that all devices of the problem take and return, if there is one. Parameters are
 // as narrow on hardware that is not here, and with engines that say so. Other engines keep the model's own beside their
-// copies.
-Result<std::shared_ptr<const Graph>> as_devices_hold_it(const Problem& problem,
+// copies. What an engine holds in float32 all the same has the names of the finest graph.
+Result<std::shared_ptr<const Graph>> as_devices_hold_it(const Problem& problem, const Graph& finest,
                                                         const std::shared_ptr<const Graph>& units) {
   std::optional<DType> common;
   bool keeps_wide = false;
+  std::set<std::string> wide, asked;
   for (const DeviceId id : problem.usable_devices()) {
     const Device& device = problem.cluster->device(id);
     const Backend* backend = find_backend(device.backend);
@@ -173,9 +175,15 @@ Result<std::shared_ptr<const Graph>> as_devices_hold_it(const Problem& problem,
     if (type == DType::kF32 || type != common.value_or(type)) return units;
     common = type;
     keeps_wide = keeps_wide || (backend->computes() && !backend->narrows_parameters());
+    if (!asked.insert(backend->name()).second) continue;
+    const WideValues values = backend->wide_values(finest);
+    for (size_t t = 0; t < values.tensors.size(); ++t)
+      if (values.tensors[t]) wide.insert(finest.tensors()[t].name);
+    for (size_t p = 0; p < values.params.size(); ++p)
+      if (values.params[p]) wide.insert(finest.params()[p].name);
   }
   if (!common || has_given_times(*units)) return units;
-  return narrowed(*units, *common, keeps_wide ? Narrowed::kTensors : Narrowed::kAll);
+  return narrowed(*units, *common, keeps_wide ? Narrowed::kTensors : Narrowed::kAll, wide);
 }
 
 Result<Problem> make_problem(const Session& session, const std::shared_ptr<const Graph>& units,
@@ -187,7 +195,7 @@ Result<Problem> make_problem(const Session& session, const std::shared_ptr<const
   problem.execution.link_contention = problem.execution.engine_contention = settings.contention;
   problem.batch = batch_of(session.loaded);
   HEDDLE_ASSIGN_OR_RETURN(problem.devices, devices_named(settings.devices, *cluster));
-  HEDDLE_ASSIGN_OR_RETURN(problem.graph, as_devices_hold_it(problem, units));
+  HEDDLE_ASSIGN_OR_RETURN(problem.graph, as_devices_hold_it(problem, *session.loaded.graph, units));
   if (session.loaded.model) {
     const auto& m = *session.loaded.model;
     problem.model = ModelReference{m.path(),          m.file_hash(),           m.options().shapes,
@@ -379,7 +387,7 @@ Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit
   }
   if (session.loaded.given) return problem;
   if (session.units != nullptr) {
-    HEDDLE_ASSIGN_OR_RETURN(problem.graph, as_devices_hold_it(problem, session.units));
+    HEDDLE_ASSIGN_OR_RETURN(problem.graph, as_devices_hold_it(problem, *session.loaded.graph, session.units));
   }
   HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, settings));
   return problem;

@@ -43,6 +43,21 @@ class Files : public ::testing::Test {
   std::string folder_;
 };
 
+TEST_F(Files, PiecesAreWrittenAsOneFileOrNotAtAll) {
+  const auto pieces = [](const AppendPiece& append) -> Status {
+    HEDDLE_RETURN_IF_ERROR(append("one, "));
+    return append("two");
+  };
+  ASSERT_TRUE(write_file_atomic(path("f"), pieces).ok());
+  EXPECT_EQ(read_file(path("f")).value(), "one, two");
+  const auto broken = [](const AppendPiece& append) -> Status {
+    HEDDLE_RETURN_IF_ERROR(append("three"));
+    return invalid_input("no more");
+  };
+  EXPECT_EQ(write_file_atomic(path("f"), broken).error().message(), "no more");
+  EXPECT_EQ(read_file(path("f")).value(), "one, two") << "the old content stays";
+}
+
 TEST_F(Files, WhatIsWrittenIsRead) {
   const std::string content("a\0b\n\xff", 5);
   ASSERT_TRUE(write_file_atomic(path("f"), content).ok());

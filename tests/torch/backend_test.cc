@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <openvino/core/graph_util.hpp>
+#include <openvino/op/ops.hpp>
 
 #include "corpus/corpus.h"
 #include "heddle/cluster/variants.h"
@@ -124,6 +126,18 @@ TEST(TorchCold, ParametersComeByTheirLoads) {
                          Objective::kColdLatency);
 }
 
+Problem in_precision(Problem problem, Precision precision) {
+  ClusterBuilder builder("narrow");
+  const HostId host = builder.add_host({.name = "here", .memory_bytes = 0});
+  for (Device device : problem.cluster->devices()) {
+    device.host = host;
+    const DeviceId id = builder.add_device(as_variant(std::move(device), {"torch", precision}));
+    builder.add_link({.a = builder.host_node(host), .b = builder.device_node(id), .bytes_per_s = 1e10});
+  }
+  problem.cluster = builder.build().value();
+  return problem;
+}
+
 // Pieces on two accelerators exchange tensors of their type. The plan is compared in float32, too, in which the same
 // tensors have twice the bytes.
 TEST(TorchPrecision, InPiecesEqualsTheUnsplitModelAndItsErrorIsOfTheType) {
@@ -131,14 +145,7 @@ TEST(TorchPrecision, InPiecesEqualsTheUnsplitModelAndItsErrorIsOfTheType) {
   for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
     auto given = torch_problem(path, 2, 0);
     ASSERT_TRUE(given.ok()) << given.error().to_string();
-    ClusterBuilder builder("narrow");
-    const HostId host = builder.add_host({.name = "here", .memory_bytes = 0});
-    for (Device device : given->problem.cluster->devices()) {
-      device.host = host;
-      const DeviceId id = builder.add_device(as_variant(std::move(device), {"torch", precision}));
-      builder.add_link({.a = builder.host_node(host), .b = builder.device_node(id), .bytes_per_s = 1e10});
-    }
-    given->problem.cluster = builder.build().value();
+    given->problem = in_precision(given->problem, precision);
     const auto plan = build_plan(given->problem, in_turns(*given->problem.graph, 5, 2));
     ASSERT_TRUE(plan.ok()) << plan.error().to_string();
     const auto record = run_plan(given->problem, *plan, given->model, {.warmups = 3, .repeats = 1});
@@ -150,6 +157,44 @@ TEST(TorchPrecision, InPiecesEqualsTheUnsplitModelAndItsErrorIsOfTheType) {
     EXPECT_GT(record->precision->plan.mean(), 0);
     EXPECT_LT(record->precision->plan.mean(), 2 * rounding_of(precision));
   }
+}
+
+// A square that leaves fp16's range, and a position that is no number of bf16, cross cuts in float32.
+TEST(TorchPrecision, ValuesThatStayInFloat32DoSoAcrossCuts) {
+  using Constant = ov::op::v0::Constant;
+  const auto x = std::make_shared<ov::op::v0::Parameter>(ov::element::f32, ov::Shape{1, 4});
+  const auto at = std::make_shared<ov::op::v0::Parameter>(ov::element::i64, ov::Shape{1, 4});
+  const auto large =
+      std::make_shared<ov::op::v1::Multiply>(x, Constant::create(ov::element::f32, {}, {3000.F}));
+  const auto square = std::make_shared<ov::op::v1::Multiply>(large, large);
+  const auto mean = std::make_shared<ov::op::v1::ReduceMean>(
+      square, Constant::create(ov::element::i64, {1}, {int64_t{1}}), true);
+  const auto scaled = std::make_shared<ov::op::v1::Divide>(large, std::make_shared<ov::op::v0::Sqrt>(mean));
+  const auto position = std::make_shared<ov::op::v0::Convert>(at, ov::element::f32);
+  const auto far =
+      std::make_shared<ov::op::v1::Add>(position, Constant::create(ov::element::f32, {}, {1000.F}));
+  const auto near =
+      std::make_shared<ov::op::v1::Subtract>(far, Constant::create(ov::element::f32, {}, {1000.F}));
+  const auto model = std::make_shared<ov::Model>(ov::OutputVector{scaled, near}, ov::ParameterVector{x, at});
+  namespace fs = std::filesystem;
+  std::string folder = (fs::temp_directory_path() / "heddle-cuts-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  ov::save_model(model, folder + "/model.xml", false);
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
+    const auto given = torch_problem(folder + "/model.xml", 2, 0);
+    ASSERT_TRUE(given.ok()) << given.error().to_string();
+    const Problem problem = in_precision(given->problem, precision);
+    const Graph& graph = *problem.graph;
+    const auto plan = build_plan(problem, in_turns(graph, graph.num_ops(), 2));
+    ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+    const auto record = run_plan(problem, *plan, given->model, {.warmups = 0, .repeats = 1});
+    ASSERT_TRUE(record.ok()) << record.error().to_string();
+    EXPECT_TRUE(record->outputs_equal);
+    ASSERT_TRUE(record->precision.has_value());
+    for (const TensorError& error : record->precision->plan.outputs)
+      EXPECT_LT(error.mean, rounding_of(precision)) << error.output;
+  }
+  fs::remove_all(folder);
 }
 
 TEST(TorchOcr, TrainedModelsInPiecesEqualTheUnsplitModel) {

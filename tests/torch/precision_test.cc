@@ -42,16 +42,16 @@ std::vector<float> run(const ov::Output<ov::Node>& output, const std::shared_ptr
 }
 
 TEST(TorchPrecision, EachOpComputesInTheTypeOfItsKindOrOfItsInputs) {
-  torch_backend::OpNode node;
-  const auto narrow = [&node](const char* type, std::vector<FloatInput> inputs) {
-    node.type = type;
-    return computes_narrow(node, inputs);
+  const auto narrow = [](const char* type, std::vector<FloatInput> inputs, bool squares = false) {
+    return computes_narrow(type, inputs, squares);
   };
   using enum FloatInput;
   EXPECT_TRUE(narrow("MatMul", {kWide, kConstant}));
   EXPECT_TRUE(narrow("Softmax", {kWide}));
   EXPECT_FALSE(narrow("Power", {kNarrow, kConstant}));
   EXPECT_FALSE(narrow("Loop", {kNone, kNarrow}));
+  EXPECT_TRUE(narrow("Multiply", {kNarrow, kNarrow}));
+  EXPECT_FALSE(narrow("Multiply", {kNarrow, kNarrow}, true)) << "a square";
   EXPECT_TRUE(narrow("Add", {kNarrow, kWide}));
   EXPECT_FALSE(narrow("Add", {kWide, kConstant}));
   EXPECT_TRUE(narrow("Gather", {kConstant, kNone, kNone})) << "rows of a table";
@@ -81,6 +81,19 @@ TEST(TorchPrecision, SquaresOfLargeNumbersStayFinite) {
   const auto scaled = std::make_shared<ov::op::v1::Divide>(x, root);
   const auto made = run(scaled, x, floats({3000, -3000, 3000, 3000}), Precision::kFp16);
   EXPECT_EQ(made, (std::vector<float>{1, -1, 1, 1}));
+}
+
+// As attention masks are exported: beyond the type's range, and multiplied by 0 where nothing is masked.
+TEST(TorchPrecision, LargeNumbersOfMasksStayNumbers) {
+  const auto x = std::make_shared<Parameter>(f32, ov::Shape{1, 2});
+  const auto w = Constant::create(f32, {2, 2}, std::vector<float>{0, 0, 0, 0});
+  const auto scores = std::make_shared<ov::op::v0::MatMul>(x, w);
+  const auto masked = std::make_shared<ov::op::v1::Multiply>(
+      x, Constant::create(f32, {}, std::vector<float>{-3.4028234e38F}));
+  const auto made =
+      std::make_shared<ov::op::v8::Softmax>(std::make_shared<ov::op::v1::Add>(scores, masked), 1);
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16})
+    EXPECT_EQ(run(made, x, floats({0, 1}), precision), (std::vector<float>{1, 0}));
 }
 
 // 1001 is no number of bf16.

@@ -89,7 +89,8 @@ Status measure_transformer(const BenchOptions& options, const Control& control, 
   zoo.seed = static_cast<uint64_t>(options.seed);
   // In a process of its own, whose memory is gone when the starts are measured.
   const auto written = run_in_child([&]() -> Result<Json> {
-    HEDDLE_RETURN_IF_ERROR(write_zoo_onnx("gpt2-medium", {{"seq", "32"}}, file.path(), zoo));
+    const auto written = write_zoo_onnx("gpt2-medium", {{"seq", "32"}}, file.path(), zoo);
+    if (!written.ok()) return written.error();
     return Json(true);
   });
   if (!written.ok()) return written.error();

@@ -66,8 +66,8 @@ Result<std::string> generate_zoo(const GenerateOptions& o) {
     ZooOnnxOptions options{.seed = o.seed};
     HEDDLE_ASSIGN_OR_RETURN(options.random_weights,
                             named_value<bool>("--weights", o.weights, {{"none", false}, {"random", true}}));
-    HEDDLE_RETURN_IF_ERROR(write_zoo_onnx(o.family, params, o.output, options));
-    return o.family;
+    HEDDLE_ASSIGN_OR_RETURN(const std::string weights, write_zoo_onnx(o.family, params, o.output, options));
+    return o.family + (weights.empty() ? "" : ", weights in " + weights);
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto graph, build_zoo_graph(o.family, params));
   HEDDLE_ASSIGN_OR_RETURN(const std::string summary, write_graph(*graph, o.output));

@@ -292,6 +292,7 @@ Result<int> run_on_ranks(RunVerbOptions& o, RankRunOptions options, RankGroup& g
 }
 
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
+  while (o.save_tensors.size() > 1 && o.save_tensors.ends_with('/')) o.save_tensors.pop_back();
   if (rank_environment().size > 1) {
     auto options = rank_options(o, invocation);
     return run_verb_on_ranks(

@@ -33,6 +33,10 @@ void ServeWorkerFlags::declare(Command& command) {
 
 Result<std::shared_ptr<const Cluster>> ServeWorkerFlags::cluster_for(const Fleet& fleet) const {
   if (cluster.empty()) return std::shared_ptr<const Cluster>();
+  if (any() && !workers)
+    return invalid_input(
+        "--cluster " + cluster +
+        ": workers that you start yourself have devices of their own; give it to `heddle worker`");
   if (!has_model_files(fleet))
     return invalid_input("--cluster " + cluster +
                          ": no model of the fleet has a file, so its devices are emulated");

@@ -9,6 +9,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/spelling.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/serve/worker.h"
 #include "heddle/session/clusters.h"
 #include "log_flags.h"
@@ -68,6 +69,18 @@ Result<ClassDevices> class_devices(const std::vector<std::string>& texts) {
   if (out.counts.empty())
     return invalid_input("a worker needs --devices CLASS=N, its devices of the fleet's classes");
   return out;
+}
+
+Status check_names(const std::map<std::string, std::vector<std::string>>& names, const Cluster& cluster) {
+  for (const auto& [device_class, devices] : names)
+    for (const std::string& name : devices) {
+      if (device_or_variant(cluster, name)) continue;
+      std::vector<std::string> known;
+      for (const Device& device : cluster.devices()) known.push_back(device.name);
+      return invalid_input("--devices " + device_class + "=" + name + ": cluster '" + cluster.name() +
+                           "' has " + join_names(known, 40) + did_you_mean(name, known));
+    }
+  return {};
 }
 
 std::string name_by_default() {
@@ -143,6 +156,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   options.models = o.models;
   if (!o.cluster.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(options.cluster, open_cluster(o.cluster));
+    HEDDLE_RETURN_IF_ERROR(check_names(options.device_names, *options.cluster));
   }
   options.share_cores = o.share_cores;
   HEDDLE_ASSIGN_OR_RETURN(options.security,

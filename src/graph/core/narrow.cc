@@ -10,20 +10,21 @@ namespace {
 
 class Narrowing {
  public:
-  Narrowing(const Graph& graph, DType to, Narrowed what)
-      : graph_(graph), to_(to), what_(what), times_(dtype_bits(DType::kF32) / dtype_bits(to)) {
+  Narrowing(const Graph& graph, DType to, Narrowed what, const std::set<std::string>& wide)
+      : graph_(graph), to_(to), what_(what), wide_(wide), times_(dtype_bits(DType::kF32) / dtype_bits(to)) {
     borders_.insert(graph.inputs().begin(), graph.inputs().end());
     borders_.insert(graph.outputs().begin(), graph.outputs().end());
   }
 
   Param param(Param p) const {
-    if (what_ == Narrowed::kAll && p.dtype == DType::kF32) p = {std::move(p.name), p.bytes / times_, to_};
+    if (what_ == Narrowed::kAll && p.dtype == DType::kF32 && !wide_.contains(p.name))
+      p = {std::move(p.name), p.bytes / times_, to_};
     return p;
   }
 
   Tensor tensor(TensorId t) const {
     Tensor tensor = graph_.tensor(t);
-    if (tensor.dtype != DType::kF32 || borders_.contains(t)) return tensor;
+    if (tensor.dtype != DType::kF32 || borders_.contains(t) || wide_.contains(tensor.name)) return tensor;
     tensor.dtype = to_;
     tensor.bytes /= times_;
     return tensor;
@@ -53,14 +54,16 @@ class Narrowing {
   const Graph& graph_;
   DType to_;
   Narrowed what_;
+  const std::set<std::string>& wide_;
   int64_t times_;
   std::set<TensorId> borders_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const Graph>> narrowed(const Graph& graph, DType narrow, Narrowed what) {
-  const Narrowing to(graph, narrow, what);
+Result<std::shared_ptr<const Graph>> narrowed(const Graph& graph, DType narrow, Narrowed what,
+                                              const std::set<std::string>& wide) {
+  const Narrowing to(graph, narrow, what, wide);
   return rebuilt(
       graph, [&](const Param& p) { return to.param(p); }, [&](TensorId t) { return to.tensor(t); },
       [&](const Op& op) { return to.op(op); });

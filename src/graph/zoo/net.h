@@ -162,7 +162,7 @@ class Net {
 };
 
 Result<std::shared_ptr<const Graph>> to_graph(const Net& net);
-// The whole file's bytes.
-Result<std::string> to_onnx(const Net& net, const ZooOnnxOptions& options);
+// See write_zoo_onnx().
+Result<std::string> write_onnx(const Net& net, const ZooOnnxOptions& options, const std::string& path);
 
 }  // namespace heddle::zoo

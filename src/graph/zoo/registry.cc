@@ -127,11 +127,10 @@ Result<ZooSize> zoo_size(const std::string& name, const ZooParams& params) {
   return size;
 }
 
-Status write_zoo_onnx(const std::string& name, const ZooParams& params, const std::string& path,
-                      const ZooOnnxOptions& options) {
+Result<std::string> write_zoo_onnx(const std::string& name, const ZooParams& params, const std::string& path,
+                                   const ZooOnnxOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const Net net, describe(name, params));
-  HEDDLE_ASSIGN_OR_RETURN(const std::string file, zoo::to_onnx(net, options));
-  return write_file_atomic(path, file);
+  return zoo::write_onnx(net, options, path);
 }
 
 }  // namespace heddle

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 
 #include "heddle/graph/model.h"
 #include "heddle/graph/narrow.h"
+#include "heddle/runtime/backend.h"
 #include "program.h"
 
 namespace heddle {
@@ -19,9 +22,19 @@ Result<std::vector<std::shared_ptr<const Graph>>> lane_graphs(const Problem& pro
   for (const Tensor& t : graph.tensors()) counted.push_back(t.dtype);
   for (const TensorId t : graph.outputs()) stays[t.index()] = true;
   own = counted;
+  // Both ends of a border have to agree, so what one backend holds in float32 is so on all devices.
+  std::vector<WideValues> wide;
+  std::set<std::string> asked;
+  for (size_t d = 0; model != nullptr && d < of_device.size(); ++d) {
+    const Backend* backend = find_backend(problem.cluster->devices()[d].backend);
+    if (of_device[d] != DType::kF32 && backend != nullptr && asked.insert(backend->name()).second)
+      wide.push_back(backend->wide_values(*model->graph()));
+  }
   for (size_t t = 0; model != nullptr && t < own.size(); ++t) {
     const TensorId same = model->graph()->find_tensor(graph.tensors()[t].name);
-    if (same.valid()) own[t] = model->graph()->tensor(same).dtype;
+    if (!same.valid()) continue;
+    own[t] = model->graph()->tensor(same).dtype;
+    stays[t] = stays[t] || std::ranges::any_of(wide, [&](const WideValues& w) { return w.is_wide(same); });
   }
   std::map<std::vector<DType>, std::shared_ptr<const Graph>> made{{counted, problem.graph}};
   const auto owner = ops_to_segments(problem, plan);

@@ -158,7 +158,10 @@ Result<std::unique_ptr<SegmentProbe>> SegmentProbe::make(const std::shared_ptr<c
                        "' is no accelerator whose parameters could be in host memory");
   probe->cores_ = probe->device_->worker_cores();
   HEDDLE_RETURN_IF_ERROR(check_cores(probe->cores_, device.name));
-  Status bound = probe->bind(*model->graph(), ops, model, host_access);
+  WideValues wide;
+  if (probe->device_->border_type() != DType::kF32)
+    wide = find_backend(device.backend)->wide_values(*model->graph());
+  Status bound = probe->bind(*model->graph(), ops, model, host_access, wide);
   if (!bound.ok())
     return std::move(bound).error().with_context("a segment of " + std::to_string(ops.size()) +
                                                  " ops on device '" + device.name + "'");
@@ -166,8 +169,10 @@ Result<std::unique_ptr<SegmentProbe>> SegmentProbe::make(const std::shared_ptr<c
 }
 
 Status SegmentProbe::bind(const Graph& graph, std::span<const OpId> ops,
-                          const std::shared_ptr<const Model>& model, bool host_access) {
-  HEDDLE_ASSIGN_OR_RETURN(OpsSegment segment, segment_of_ops(model, ops, "measured", device_->border_type()));
+                          const std::shared_ptr<const Model>& model, bool host_access,
+                          const WideValues& wide) {
+  HEDDLE_ASSIGN_OR_RETURN(OpsSegment segment,
+                          segment_of_ops(model, ops, "measured", device_->border_type(), wide));
   segment.spec.host_access = host_access;
   int64_t own_bytes = 0;
   const auto add = [&](std::span<const SegmentTensor> tensors,

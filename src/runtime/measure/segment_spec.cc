@@ -8,7 +8,7 @@
 namespace heddle {
 
 Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<const OpId> ops,
-                                  const std::string& name, DType border) {
+                                  const std::string& name, DType border, const WideValues& wide) {
   const Graph& graph = *model->graph();
   std::vector<int32_t> owner(graph.num_ops(), -1);
   for (OpId op : ops) {
@@ -28,7 +28,7 @@ Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<
     const auto narrow = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& specs) {
       for (size_t i = 0; i < tensors.size(); ++i) {
         const bool inside = graph.tensor(tensors[i]).producer.valid() && !outputs.contains(tensors[i]);
-        if (!inside || specs[i].dtype != DType::kF32) continue;
+        if (!inside || specs[i].dtype != DType::kF32 || wide.is_wide(tensors[i])) continue;
         specs[i].bytes = specs[i].bytes * dtype_bits(border) / dtype_bits(DType::kF32);
         specs[i].dtype = border;
       }

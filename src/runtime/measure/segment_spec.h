@@ -14,9 +14,10 @@ struct OpsSegment {
   SegmentSpec spec;    // inputs and outputs in the order of the ports
   SegmentPorts ports;  // of the model's graph
 };
-// `ops` of the model's graph, ascending. Float32 tensors that pass between segments have the type `border`. Fails
-// (internal) if the model does not have one of the ops.
+// `ops` of the model's graph, ascending. Float32 tensors that pass between segments, but for wide ones, have the type
+// `border`. Fails (internal) if the model does not have one of the ops.
 Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<const OpId> ops,
-                                  const std::string& name, DType border = DType::kF32);
+                                  const std::string& name, DType border = DType::kF32,
+                                  const WideValues& wide = {});
 
 }  // namespace heddle

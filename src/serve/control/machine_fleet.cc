@@ -90,10 +90,15 @@ class Machine final : public MachineFleet {
     if (options_.progress) options_.progress->report({.what = what});
   }
 
-  static bool names_narrow_devices(const Fleet& fleet) {
-    return std::any_of(fleet.classes.begin(), fleet.classes.end(), [](const DeviceClass& c) {
+  // By its name, or by the cluster's own word.
+  bool is_narrow(const std::string& name) const {
+    const auto device = device_or_variant(*cluster_, name);
+    return device ? device->precision != Precision::kF32 : precision_in_name(name) != Precision::kF32;
+  }
+  bool names_narrow_devices(const Fleet& fleet) const {
+    return std::any_of(fleet.classes.begin(), fleet.classes.end(), [this](const DeviceClass& c) {
       return std::any_of(c.devices.begin(), c.devices.end(),
-                         [](const std::string& name) { return precision_in_name(name) != Precision::kF32; });
+                         [this](const std::string& name) { return is_narrow(name); });
     });
   }
 
@@ -102,8 +107,9 @@ class Machine final : public MachineFleet {
   }
 
   Status discover() {
-    if (cluster_) return {};
-    HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_machine());
+    if (machine_) return {};
+    HEDDLE_ASSIGN_OR_RETURN(machine_, discover_machine());
+    if (!cluster_) cluster_ = machine_;
     return {};
   }
 
@@ -134,7 +140,8 @@ class Machine final : public MachineFleet {
 
   Result<std::shared_ptr<const UnsplitModel>> whole_of(const Layout& layout, uint32_t m) {
     const FleetModel& model = layout.fleet.models[m];
-    const Device* device = layout.devices.empty() ? &cluster_->devices().front() : nullptr;
+    // With workers the fleet's devices may be elsewhere, and so may be those of a cluster file.
+    const Device* device = layout.devices.empty() ? &machine_->devices().front() : nullptr;
     for (const auto& p : layout.deployment.pipelines)
       if (p.model == m && device == nullptr) device = &layout.devices[p.partitions.front().first_device];
     if (device == nullptr) return infeasible("the plan has no pipeline for it");
@@ -182,7 +189,8 @@ class Machine final : public MachineFleet {
   }
 
   MachineFleetOptions options_;
-  std::shared_ptr<const Cluster> cluster_;
+  std::shared_ptr<const Cluster> cluster_;  // whose devices classes name
+  std::shared_ptr<const Cluster> machine_;  // as it is found
   FleetFiles files_;
 };
 

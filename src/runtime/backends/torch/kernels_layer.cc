@@ -70,7 +70,9 @@ Result<Kernel> make_mvn(const OpSite& site) {
   const auto mode = site.node.attribute<std::string>("eps_mode", "INSIDE_SQRT");
   const bool inside = mode == "INSIDE_SQRT" || mode == "inside_sqrt";
   return one([=](Operands in) {
-    const at::Tensor centred = in[0] - at::mean(in[0], axes, true);
+    // On a device that has the narrower types: their squares leave fp16's range, and a small eps is lost.
+    const at::Tensor x = in[0].scalar_type() == at::kDouble ? in[0] : in[0].to(at::kFloat);
+    const at::Tensor centred = x - at::mean(x, axes, true);
     if (!by_variance) return centred;
     const at::Tensor variance = at::mean(centred * centred, axes, true);
     return centred / (inside ? at::sqrt(variance + eps) : at::sqrt(variance) + eps);

@@ -1,7 +1,7 @@
 #include "step_types.h"
 
 #include <algorithm>
-#include <string_view>
+#include <limits>
 
 namespace heddle::torch_backend {
 namespace {
@@ -65,19 +65,51 @@ DType narrow_dtype(Precision precision) {
   return DType::kUndefined;
 }
 
-bool computes_narrow(const OpNode& node, std::span<const FloatInput> inputs) {
+bool is_square(std::string_view type, int first, int second) { return type == "Multiply" && first == second; }
+
+bool computes_narrow(std::string_view type, std::span<const FloatInput> inputs, bool squares) {
   const auto any = [&](FloatInput kind) {
     return std::find(inputs.begin(), inputs.end(), kind) != inputs.end();
   };
-  if (has(kWide, node.type)) return false;
-  if (has(kNarrow, node.type) || any(FloatInput::kNarrow)) return true;
+  if (squares || has(kWide, type)) return false;
+  if (has(kNarrow, type) || any(FloatInput::kNarrow)) return true;
   // Rows of a table are as narrow as a product's weights; numbers made from integers need not fit.
   return any(FloatInput::kConstant) && !any(FloatInput::kWide);
 }
 
+WideValues wide_values_of(const Graph& graph) {
+  WideValues wide{.tensors = std::vector<bool>(graph.num_tensors(), false),
+                  .params = std::vector<bool>(graph.num_params(), false)};
+  for (const OpId id : graph.topological_order()) {
+    const Op& op = graph.op(id);
+    std::vector<FloatInput> inputs;
+    for (const TensorId t : op.inputs)
+      inputs.push_back(graph.tensor(t).dtype != DType::kF32 ? FloatInput::kNone
+                       : wide.is_wide(t)                    ? FloatInput::kWide
+                                                            : FloatInput::kNarrow);
+    for (const ParamId p : op.params)
+      inputs.push_back(graph.param(p).dtype == DType::kF32 ? FloatInput::kConstant : FloatInput::kNone);
+    const bool squares = op.inputs.size() == 2 && is_square(op.type, op.inputs[0].value, op.inputs[1].value);
+    const bool narrow = computes_narrow(op.type, inputs, squares);
+    for (const TensorId t : op.outputs)
+      wide.tensors[t.index()] = !narrow && graph.tensor(t).dtype == DType::kF32;
+    // A parameter that narrow ops read, too, is there in both types; it counts as the wide one.
+    for (const ParamId p : op.params) wide.params[p.index()] = wide.params[p.index()] || !narrow;
+  }
+  return wide;
+}
+
+at::Tensor in_type(const at::Tensor& tensor, DType type) {
+  const at::ScalarType scalar = scalar_type(type);
+  if (tensor.scalar_type() != at::kFloat || scalar == at::kFloat) return tensor.to(scalar);
+  const auto largest = scalar == at::kHalf ? static_cast<double>(std::numeric_limits<at::Half>::max())
+                                           : static_cast<double>(std::numeric_limits<at::BFloat16>::max());
+  return tensor.clamp(-largest, largest).to(scalar);
+}
+
 at::Tensor as_floats(const at::Tensor& tensor, DType type, bool on_cpu) {
-  if (!on_cpu) return tensor.to(scalar_type(type));
-  return type == DType::kF32 ? tensor : tensor.to(scalar_type(type)).to(at::kFloat);
+  const at::Tensor typed = in_type(tensor, type);
+  return on_cpu ? typed.to(at::kFloat) : typed;
 }
 
 }  // namespace heddle::torch_backend

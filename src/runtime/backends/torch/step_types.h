@@ -4,8 +4,11 @@
 #include <ATen/ATen.h>
 
 #include <span>
+#include <string_view>
 
 #include "heddle/cluster/cluster.h"
+#include "heddle/graph/graph.h"
+#include "heddle/runtime/backend.h"
 #include "kernel.h"
 
 namespace heddle::torch_backend {
@@ -18,10 +21,16 @@ enum class FloatInput : uint8_t { kNone, kConstant, kWide, kNarrow };  // kNone:
 
 // Whether the op computes in the narrow type. Always: convolutions, products, pooling, softmax and normalisations,
 // which add up in float32. Never: powers and exponentials, which leave float16's range, and kernels that ATen has in
-// float32 alone. Other ops are as narrow as the tensors that they read. O(inputs).
-bool computes_narrow(const OpNode& node, std::span<const FloatInput> inputs);
+// float32 alone. `squares`: it multiplies a tensor by itself. Other ops are as narrow as the tensors that they read.
+// O(inputs).
+bool computes_narrow(std::string_view type, std::span<const FloatInput> inputs, bool squares);
+bool is_square(std::string_view type, int first, int second);  // of the op's first two inputs
+// The same for a whole model's graph, whose ops are OpenVINO's: what stays in float32. O(V + E).
+WideValues wide_values_of(const Graph& graph);
 
-// The carrier's values rounded to the type, or the tensor in it; see torch_program.h.
+// The tensor in the type. Numbers beyond the type's become its largest, so that masks of large numbers stay numbers.
+at::Tensor in_type(const at::Tensor& tensor, DType type);
+// The same for kernels: on a CPU in the carrier; see torch_program.h.
 at::Tensor as_floats(const at::Tensor& tensor, DType type, bool on_cpu);
 
 }  // namespace heddle::torch_backend

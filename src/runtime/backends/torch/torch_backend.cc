@@ -124,11 +124,17 @@ class TorchDevice final : public RuntimeDevice {
     const int64_t begin = now_ns();
     HEDDLE_ASSIGN_OR_RETURN(SegmentCut cut, cut_segment(spec, device_.name));
     HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, torch_backend::read_segment(cut.part));
+    // The model's own inputs are rounded. Float32 tensors of other segments come in float32 for a reason.
+    std::vector<bool> wide;
+    for (size_t i = 0; i < cut.inputs.size(); ++i) {
+      const bool is_float = spec.inputs[static_cast<size_t>(cut.inputs[i])].dtype == DType::kF32;
+      wide.push_back(is_float && cut.model->graph()->tensor(cut.part.inputs[i]).producer.valid());
+    }
     // The constants of a cut are in the model's memory.
     ops.memory = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const Model>>>(
         std::move(ops.memory), cut.model);
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
-    HEDDLE_ASSIGN_OR_RETURN(auto program, make_program(std::move(ops)));
+    HEDDLE_ASSIGN_OR_RETURN(auto program, make_program(std::move(ops), wide));
     return std::unique_ptr<CompiledSegment>(
         std::make_unique<TorchSegment>(std::move(program), std::move(cut.inputs), std::move(cut.outputs),
                                        slots, threads(), SegmentOrigin{load_us, false}, accelerator_));
@@ -161,11 +167,11 @@ class TorchDevice final : public RuntimeDevice {
   }
 
  private:
-  Result<std::unique_ptr<TorchProgram>> make_program(SegmentOps ops) const {
+  Result<std::unique_ptr<TorchProgram>> make_program(SegmentOps ops, const std::vector<bool>& wide) const {
     std::unique_ptr<TorchProgram> program;
     const auto make = [&]() -> Status {
       try {
-        HEDDLE_ASSIGN_OR_RETURN(program, TorchProgram::make(std::move(ops), where_, device_.precision));
+        HEDDLE_ASSIGN_OR_RETURN(program, TorchProgram::make(std::move(ops), where_, device_.precision, wide));
         if (!accelerator_) return {};
         return program->pack_parameters(
             [&](int64_t bytes) { return accelerator_->runtime->allocate_pinned(bytes); });
@@ -264,6 +270,7 @@ class TorchBackend final : public Backend {
   }
   DType border_type(const Device& device) const override { return border_type_of(device); }
   bool narrows_parameters() const override { return true; }
+  WideValues wide_values(const Graph& graph) const override { return torch_backend::wide_values_of(graph); }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
     return open_torch_device(device);

@@ -61,7 +61,8 @@ void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& vi
 }
 
 Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const at::Device& device,
-                                                         Precision precision) {
+                                                         Precision precision,
+                                                         const std::vector<bool>& wide_inputs) {
   const c10::InferenceMode guard;
   std::unique_ptr<TorchProgram> program(new TorchProgram(device, precision));
   program->memory_ = std::move(ops.memory);
@@ -71,7 +72,13 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
   program->output_types_ = ops.output_types;
   program->constants_.resize(static_cast<size_t>(ops.num_values));
   program->is_narrow_.resize(static_cast<size_t>(ops.num_values), false);
-  for (const int v : ops.inputs) program->is_narrow_[static_cast<size_t>(v)] = true;
+  program->narrow_inputs_.resize(ops.inputs.size(), false);
+  for (size_t i = 0; i < ops.inputs.size(); ++i) {
+    const bool narrow = program->narrow_ != DType::kUndefined && ops.input_types[i].dtype == DType::kF32 &&
+                        !(i < wide_inputs.size() && wide_inputs[i]);
+    program->narrow_inputs_[i] = narrow;
+    program->is_narrow_[static_cast<size_t>(ops.inputs[i])] = narrow;
+  }
   for (const SegmentConstant& constant : ops.constants) {
     if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // rejected by its reader
     program->constants_[static_cast<size_t>(constant.value)] =
@@ -155,7 +162,7 @@ Status TorchProgram::add(const SegmentNode& node, Tensors& constants) {
 int TorchProgram::narrowed(int constant) {
   const auto [known, fresh] = narrow_constant_.emplace(constant, static_cast<int>(constants_.size()));
   if (fresh) {
-    at::Tensor narrow = constants_[static_cast<size_t>(constant)].to(scalar_type(narrow_));
+    at::Tensor narrow = in_type(constants_[static_cast<size_t>(constant)], narrow_);
     constants_.push_back(std::move(narrow));
     is_narrow_.push_back(true);
   }
@@ -171,7 +178,8 @@ void TorchProgram::choose_floats(const SegmentNode& node, Step& step) {
                : is_narrow_[v]         ? FloatInput::kNarrow
                                        : FloatInput::kWide;
   }
-  const bool narrow = computes_narrow(node.op, kinds);
+  const bool squares = node.reads.size() == 2 && is_square(node.op.type, node.reads[0], node.reads[1]);
+  const bool narrow = computes_narrow(node.op.type, kinds, squares);
   if (narrow) step.floats = narrow_;
   for (size_t i = 0; i < kinds.size(); ++i) {
     if (kinds[i] == FloatInput::kConstant && narrow) {
@@ -235,8 +243,7 @@ Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const Ten
   Tensors given;
   for (size_t i = 0; i < inputs.size(); ++i) {
     given.push_back(to_carrier(inputs[i], input_types_[i].code, device_, device_));
-    if (narrow_ != DType::kUndefined && input_types_[i].dtype == DType::kF32)
-      given.back() = as_floats(given.back(), narrow_, device_.is_cpu());
+    if (narrow_inputs_[i]) given.back() = as_floats(given.back(), narrow_, device_.is_cpu());
   }
   HEDDLE_ASSIGN_OR_RETURN(const Tensors made, compute(std::move(given)));
   for (size_t i = 0; i < outputs.size(); ++i) {

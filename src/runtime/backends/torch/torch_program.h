@@ -26,9 +26,11 @@ class TorchProgram {
  public:
   // Makes all kernels and computes everything that depends on constants alone. Fails (unsupported), naming
   // the op, if something is not covered. With fp16 or bf16, float32 tensors between ops are of that type where
-  // computes_narrow() says so, and inputs are rounded to it. O(ops + bytes of constants).
+  // computes_narrow() says so, and inputs are rounded to it but for `wide_inputs` ([input]; may be empty).
+  // O(ops + bytes of constants).
   static Result<std::unique_ptr<TorchProgram>> make(SegmentOps ops, const at::Device& device,
-                                                    Precision precision = Precision::kF32);
+                                                    Precision precision = Precision::kF32,
+                                                    const std::vector<bool>& wide_inputs = {});
 
   // Inputs and outputs in the segment's order; an output without data is skipped. The views' types must be
   // those of the segment's tensors.
@@ -73,6 +75,7 @@ class TorchProgram {
 
   at::Device device_;
   DType narrow_;                        // kUndefined: float32 values stay what they are
+  std::vector<bool> narrow_inputs_;     // [input] is rounded to narrow_
   std::vector<bool> is_narrow_;         // [value]; while it is made
   std::map<int, int> narrow_constant_;  // by the float32 constant; while it is made
   std::vector<Step> steps_;

@@ -53,10 +53,12 @@ struct ZooOnnxOptions {
   // blow up; such a file can be executed and its outputs compared.
   bool random_weights = false;
   uint64_t seed = 1;
+  // Of the .onnx file; at most a protobuf message's limit. Random weights that do not fit are external data.
+  uint64_t most_file_bytes = (uint64_t{1} << 31) - 1;
 };
-// Writes the model as one .onnx file (opset 17), atomically. Fails if random weights would make the file
-// exceed 2 GiB, the limit of a protobuf message.
-Status write_zoo_onnx(const std::string& name, const ZooParams& params, const std::string& path,
-                      const ZooOnnxOptions& options = {});
+// Writes the model as an .onnx file (opset 17), atomically, and before it weights that do not fit into it: PATH.data
+// beside it. Gives the path of these; empty: there are none. Memory holds the .onnx file, not the weights beside it.
+Result<std::string> write_zoo_onnx(const std::string& name, const ZooParams& params, const std::string& path,
+                                   const ZooOnnxOptions& options = {});
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
+#include <array>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -120,37 +121,38 @@ Status set_up_libtorch() {
 class Tf32Use {
  public:
   explicit Tf32Use(bool on) {
-    std::unique_lock lock(mutex());
-    changed().wait(lock, [on] { return users() == 0 || is_on() == on; });
-    ++users();
-    if (is_on() == on) return;
-    is_on() = on;
-    at::globalContext().setAllowTF32CuDNN(on);
-    at::globalContext().setAllowTF32CuBLAS(on);
+    Turns& t = turns();
+    std::unique_lock lock(t.mutex);
+    ++t.waiting[on];
+    // Who comes later lets those with the other setting go first.
+    t.changed.wait(lock, [&t, on] { return t.users == 0 || (t.on == on && t.waiting[!on] == 0); });
+    --t.waiting[on];
+    if (t.on != on) {
+      at::globalContext().setAllowTF32CuDNN(on);
+      at::globalContext().setAllowTF32CuBLAS(on);
+      t.on = on;
+    }
+    ++t.users;
   }
   ~Tf32Use() {
-    const std::lock_guard lock(mutex());
-    if (--users() == 0) changed().notify_all();
+    Turns& t = turns();
+    const std::lock_guard lock(t.mutex);
+    if (--t.users == 0) t.changed.notify_all();
   }
   Tf32Use(const Tf32Use&) = delete;
   Tf32Use& operator=(const Tf32Use&) = delete;
 
  private:
-  static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
-  }
-  static std::condition_variable& changed() {
-    static std::condition_variable one;
-    return one;
-  }
-  static int& users() {
-    static int count = 0;
-    return count;
-  }
-  static bool& is_on() {
-    static bool on = false;  // as set_up_libtorch() leaves it
-    return on;
+  struct Turns {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool on = false;  // as set_up_libtorch() leaves it
+    int users = 0;
+    std::array<int, 2> waiting{};  // [with tf32]
+  };
+  static Turns& turns() {
+    static Turns all;
+    return all;
   }
 };
 

@@ -19,6 +19,7 @@
 namespace heddle {
 
 class DeviceStream;
+class Graph;
 class Model;
 class SegmentCache;
 class StreamRuntime;
@@ -108,6 +109,13 @@ class RuntimeDevice {
   virtual Status read_in_place(DeviceStream& stream, std::byte* to, const std::byte* mapped, int64_t bytes);
 };
 
+// Of a model's graph: float32 tensors and parameters that stay in float32 on devices of a narrower type. Empty: none.
+struct WideValues {
+  std::vector<bool> tensors, params;
+  bool is_wide(TensorId t) const { return t.index() < tensors.size() && tensors[t.index()]; }
+  bool is_wide(ParamId p) const { return p.index() < params.size() && params[p.index()]; }
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -129,6 +137,7 @@ class Backend {
   virtual DType border_type(const Device&) const { return DType::kF32; }
   // Whether devices keep parameters in that type alone, not beside the model's own.
   virtual bool narrows_parameters() const { return false; }
+  virtual WideValues wide_values(const Graph&) const { return {}; }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
   // GPUs of this machine that the backend can open; empty without a driver.
   virtual GpuTopology gpus() const { return {}; }

@@ -45,7 +45,7 @@ class SegmentProbe {
  private:
   SegmentProbe() = default;
   Status bind(const Graph& graph, std::span<const OpId> ops, const std::shared_ptr<const Model>& model,
-              bool host_access);
+              bool host_access, const WideValues& wide);
   Result<double> mean_us(int runs, const Deadline& deadline);
   void evict();
   void warm() const;
