@@ -35,7 +35,7 @@ def json_of(steps: dict, name: str):
         return None
 
 
-def said(step: dict) -> dict:
+def printed(step: dict) -> dict:
     """What the step printed, however it ended; empty if that is no object."""
     try:
         found = json.loads(step["out"])
@@ -86,7 +86,7 @@ def correctness(steps: dict):
     outputs = {name: run_of(steps, name) for name in steps if name.startswith("outputs ")}
     equal = sum(1 for run in outputs.values() if run and run["outputs_equal"])
     yield "outputs equal", f"{equal} of {len(outputs)} models", equal == len(outputs) if outputs else None
-    beside = [said(step).get("outputs_equal") for name, step in steps.items()
+    beside = [printed(step).get("outputs_equal") for name, step in steps.items()
               if name.startswith("torch ") and name != "torch tests"]
     yield "outputs equal to torch's", f"{beside.count(True)} of {len(beside)} models", \
         False if False in beside else None if None in beside or not beside else True

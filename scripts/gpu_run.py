@@ -56,7 +56,6 @@ class Session:
         self.raw["rehearsal"] = options.rehearse
         self.cluster = str(folder / "cluster.yaml")
         self.heddle = options.heddle
-        self.made = ""
 
     def call(self, command: list[str]) -> subprocess.CompletedProcess:
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)

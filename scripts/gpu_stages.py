@@ -40,24 +40,23 @@ class Step:
 
 
 def file_of(model: str) -> str:
-    return model.split(",")[0] + ".onnx"
+    return model.replace(",", "-").replace("=", "-") + ".onnx"
 
 
 def make(s, model: str) -> None:
-    """Writes a model with random weights, unless it is the last one made."""
-    if model in ("", s.made):
+    """Writes a model with random weights, unless it is there. All of them together have some 10 GB."""
+    if model == "" or (s.folder / file_of(model)).exists():
         return
-    for old in s.folder.glob("*.onnx*"):  # one at a time: the largest has 6 GB
-        old.unlink()
     family, *parameters = model.split(",")
     if family == "convolutions":
         onnx_file.write_convolutions(str(s.folder / file_of(model)), *map(int, parameters))
-    else:
-        command = [s.heddle, "generate", family, "--weights", "random", "-o", file_of(model), "--quiet"]
-        for parameter in parameters:
-            command += ["--param", parameter]
-        s.call(command)
-    s.made = model
+        return
+    command = [s.heddle, "generate", family, "--weights", "random", "-o", file_of(model), "--quiet"]
+    for parameter in parameters:
+        command += ["--param", parameter]
+    written = s.call(command)
+    if written.returncode != 0:
+        raise OSError(written.stderr.strip())
 
 
 def flags(s, cluster: str = "", devices: str = "gpu0", units: int = 0) -> list[str]:

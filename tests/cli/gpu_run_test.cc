@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "heddle/base/json.h"
 #include "run_program.h"
 
 namespace heddle {
@@ -22,6 +23,40 @@ TEST(GpuRun, AnUnknownStageIsNamedWithThoseThatThereAre) {
   const Ran ran = gpu_run(folder, {"--stages", "fast"});
   EXPECT_EQ(ran.status, 2);
   EXPECT_THAT(ran.err, HasSubstr("unknown stage 'fast'; stages: correctness, prediction"));
+}
+
+// Figures as they would come from a GPU, each beside what the report makes of it.
+TEST(GpuRun, TheReportSaysWhichGoalsAreReached) {
+  const TemporaryFolder folder;
+  const auto step = [](const Json& out, int status = 0) {
+    return Json{
+        {"optional", false}, {"status", status}, {"out", out.dump()}, {"err", ""}, {"files", Json::object()}};
+  };
+  const auto in_time = [](int count) { return Json{{"requests", {{"in_time", count}}}}; };
+  Json steps = {{"correctness/torch a", step({{"torch", "2.11"}, {"outputs_equal", true}})},
+                {"correctness/torch b", step({{"torch", "2.11"}, {"outputs_equal", false}}, 1)},
+                {"links/copies again",
+                 step({{"copies", Json::array()},
+                       {"links", Json::array()},
+                       {"at_once", {{{"devices", {"gpu0"}}, {"part", 0.97}, {"shared", false}}}},
+                       {"in_place", {{{"device", "gpu0"}, {"bytes_per_s", 5e10}, {"part", 0.51}}}}})},
+                {"unequal/auto simulated", step(Json::array({in_time(120)}))},
+                {"unequal/np simulated", step(Json::array({in_time(100)}))},
+                {"unequal/auto served", step(in_time(121))},
+                {"unequal/np served", step(in_time(100))}};
+  folder.write("raw.json", Json{{"rehearsal", false}, {"steps", steps}}.dump());
+  const Ran ran = run_command({"python3", "-c",
+                               "import json, sys; sys.path.insert(0, sys.argv[1]); import gpu_report; "
+                               "print(gpu_report.report(json.load(open('raw.json'))))",
+                               std::string(HEDDLE_SOURCE_DIR) + "/scripts"},
+                              folder.path());
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (const char* row :
+       {"| outputs equal to torch's | 1 of 2 models | not reached |",
+        "| at once: gpu0 | 97.0% of the free rate, planned 100.0%: off by 3.0% | reached |",
+        "| host access of gpu0 under copies | 51.0% of the free rate, planned 50.0%: off by 2.0% | reached |",
+        "| pooled pipelines against np, as served | +21.0% requests in time, +20.0% simulated | reached |"})
+    EXPECT_THAT(ran.out, HasSubstr(row));
 }
 
 TEST(GpuRun, AnotherTorchThanTheBundlesIsNamedInOneLine) {

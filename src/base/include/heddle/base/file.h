@@ -19,8 +19,8 @@ Result<std::string> read_file(const std::string& path, int64_t max_bytes = int64
 // Writes to a temporary file beside `path`, syncs it and renames: readers see the old or the new content,
 // never half. On any failure but that of syncing the folder, the old file stays. No temporary file is left.
 Status write_file_atomic(const std::string& path, std::string_view content);
-// The same for content that memory need not hold: `write` calls `append` for one piece after the other. An error that it
-// returns is this function's, and the old file stays. `path` must not be a pipe or a device.
+// The same for content that memory need not hold: `write` calls `append` for one piece after the other. An error that
+// it returns is this function's, and the old file stays. `path` must not be a pipe or a device.
 using AppendPiece = std::function<Status(std::string_view piece)>;
 Status write_file_atomic(const std::string& path,
                          const std::function<Status(const AppendPiece& append)>& write);
