@@ -56,7 +56,15 @@ TEST(Precision, AnErrorIsExplainedUpToTwiceTheUnsplitModels) {
   e.plan.outputs[0].mean = 0.21;
   EXPECT_FALSE(e.explained());
   e.unsplit = {};  // the CPU does not have the type
+  EXPECT_FALSE(e.explained()) << "a lost output looks so";
+  e.plan.outputs[0].mean = 0.05;
   EXPECT_TRUE(e.explained());
+  e.type = Precision::kFp16;
+  EXPECT_FALSE(e.explained()) << "more than 64 roundings";
+  e.plan.outputs[0].mean = 0.03;
+  EXPECT_TRUE(e.explained());
+  e.plan.outputs[0].mean = INFINITY;
+  EXPECT_FALSE(e.explained());
 }
 
 TEST(Precision, ErrorsComeBackFromJsonAsTheyWere) {

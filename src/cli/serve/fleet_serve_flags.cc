@@ -8,10 +8,6 @@
 namespace heddle::cli {
 
 void ServeWorkerFlags::declare(Command& command) {
-  command.option("--cluster", cluster,
-                 "fleet: cluster file with the devices that it names (default: this machine's, as `heddle "
-                 "devices` finds them)");
-  command.group("Workers");
   command.option("--workers", workers,
                  "fleet: start this many workers here; they share the fleet's devices evenly", 1, 256);
   command.option("--worker-port", worker_port,

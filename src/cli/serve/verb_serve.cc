@@ -110,6 +110,7 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
 
 Status check_plan_flags(const ServeFlags& o) {
   if (const char* flag = first_given({{"--devices", !o.devices.empty()},
+                                      {"--cluster", !o.workers.cluster.empty()},
                                       {"--plan-for", !o.plan_for.empty()},
                                       {"--shape", !o.shapes.empty()},
                                       {"--value", !o.values.empty()},
@@ -141,7 +142,6 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   if (const char* flag = first_given({{"--workers", o.workers.workers.has_value()},
                                       {"--worker-port", o.workers.worker_port.has_value()},
                                       {"--bus", !o.workers.bus.empty()},
-                                      {"--cluster", !o.workers.cluster.empty()},
                                       {"--plan", !o.plan.empty()},
                                       {"--clock", o.clock != 1}}))
     return invalid_input(std::string(flag) + " is for a fleet file; models are planned by the server itself");
@@ -159,6 +159,9 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   LocalServerOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.plane, plane_options(o, SchedulerKind::kReactive));
   options.devices = split_list(o.devices);
+  if (what == What::kModels && !o.workers.cluster.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(options.cluster, open_cluster(o.workers.cluster));
+  }
   HEDDLE_ASSIGN_OR_RETURN(options.variants, variant_settings("", o.precision, o.budget));
   if (options.variants.precisions.size() > 1)
     return invalid_input("--precision " + o.precision +
@@ -452,6 +455,10 @@ RunFn setup_serve(Command& command) {
   command.list("--value", o->values, "models: make an .onnx input a constant: NAME=2,3 (repeatable)");
   o->varying.declare(command);
   o->sessions.declare(command);
+  command.option(
+      "--cluster", o->workers.cluster,
+      "models, fleet: cluster file with the devices that are used and named (default: this machine's, "
+      "as `heddle devices` finds them)");
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
   command.flag("--adapt", o->adapt,
                "models: compile for fewer cores, too, and use them while other work slows runs on all");
@@ -477,6 +484,7 @@ RunFn setup_serve(Command& command) {
   command.option("--plan", o->plan, "fleet: a plan file (default: planned by auto)");
   command.option("--clock", o->clock,
                  "fleet: multiply all times by this, for machines too small for its load", .01, 100);
+  command.group("Workers");
   o->workers.declare(command);
   command.group("Standby");
   o->standby.declare(command);

@@ -46,7 +46,7 @@ bool PrecisionError::explained() const {
   constexpr double kRoundings = 64, kMost = 0.05;
   const double allowed = unsplit.samples > 0 ? 2 * unsplit.mean() + rounding_of(type)
                                              : std::min(kRoundings * rounding_of(type), kMost);
-  return plan.mean() <= allowed;  // NaN is not
+  return plan.mean() <= allowed;
 }
 
 Result<Samples> with_references(const Model& model, std::vector<std::vector<TensorValue>> inputs) {

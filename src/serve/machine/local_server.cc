@@ -86,7 +86,10 @@ class Server final : public LocalServer {
   Status start(std::vector<ModelSource> sources) {
     const bool planned = sources.size() == 1 && !sources.front().plan.empty();
     if (!planned) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto machine, discover_machine());
+      std::shared_ptr<const Cluster> machine = options_.cluster;
+      if (machine == nullptr) {
+        HEDDLE_ASSIGN_OR_RETURN(machine, discover_machine());
+      }
       VariantSettings variants = options_.variants;
       variants.budget.reset();  // each model's own type is found out when it is loaded
       HEDDLE_ASSIGN_OR_RETURN(const auto cluster, choose_variants(machine, variants, options_.devices));
@@ -163,6 +166,8 @@ class Server final : public LocalServer {
   Status choose_devices(const Cluster& cluster) {
     std::vector<std::string> names;
     for (const auto& d : cluster.devices()) {
+      const Backend* backend = find_backend(d.backend);
+      if (backend != nullptr && !backend->computes()) continue;
       const auto name = hardware_name(d.name);
       names.push_back(name);
       machine_.push_back(d);
@@ -172,7 +177,9 @@ class Server final : public LocalServer {
     for (const auto& wanted : options_.devices)
       if (std::find(names.begin(), names.end(), wanted) == names.end())
         return invalid_input("no device is named '" + wanted + "'" + did_you_mean(wanted, names) +
-                             "; this machine has " + join_names(names, 40));
+                             "; cluster '" + cluster.name() + "' has " + join_names(names, 40));
+    if (machine_.empty())
+      return invalid_input("no device of cluster '" + cluster.name() + "' computes: all are emulated");
     ways_ = ways_to_divide(devices_, kMostWays);
     if (ways_.empty())
       return invalid_input(

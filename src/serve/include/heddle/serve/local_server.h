@@ -25,7 +25,8 @@ enum class LocalChoice {
 
 struct LocalServerOptions {
   LivePlaneOptions plane = {.scheduler = SchedulerKind::kReactive};
-  // Devices that may be used; empty: all that discover_local() finds.
+  std::shared_ptr<const Cluster> cluster;  // whose devices compute; null: this machine's, as it is found
+  // Devices that may be used; empty: all of these.
   std::vector<std::string> devices;
   // The type that devices compute in: auto (empty), one of their types, or with a budget auto for models that keep to
   // it and float32 for the others.
