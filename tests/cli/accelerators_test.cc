@@ -94,8 +94,8 @@ TEST_F(AcceleratorsCli, AnAcceleratorHasOneTypeInAPlanAndItsParametersHaveIt) {
     command.insert(command.end(), {"--objective", "cold-latency", "-o", "p.json"});
     json_of(command);
     double bytes = 0;
-    for (const Json& param : (*parse_json(folder_.read("p.json")))["problem"]["graph"]["params"])
-      bytes += param["bytes"].get<double>();
+    const Json plan_file = *parse_json(folder_.read("p.json"));
+    for (const Json& param : plan_file["problem"]["graph"]["params"]) bytes += param["bytes"].get<double>();
     return bytes;
   };
   EXPECT_EQ(memory("f32"), 2 * memory("bf16"));

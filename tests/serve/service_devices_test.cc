@@ -31,7 +31,7 @@ TEST(ServiceDevices, AreThoseOfAClusterThatCompute) {
       find_models(std::vector{folder.write("skip.onnx", skip_model())}, {.slo_us = 60e6, .max_batch = 4});
   ASSERT_TRUE(sources.ok());
   Device left = discover_machine().value()->devices().front();
-  left.name = "left";
+  left.name = left.device_class = "left";
   const Device unreal{.name = "unreal", .backend = "emulated"};
   InferService service;
   LocalServerOptions options;
@@ -50,7 +50,9 @@ TEST(ServiceDevices, AreThoseOfAClusterThatCompute) {
   ASSERT_TRUE(local.ok()) << local.error().to_string();
   const auto server = start_rest(service);
   ASSERT_TRUE(server.ok());
-  for (const auto& pool : service.status()["pools"]) EXPECT_EQ(hardware_name(pool["class"]), "left");
+  const Json pools = service.status()["pools"];
+  EXPECT_FALSE(pools.empty());
+  for (const auto& pool : pools) EXPECT_EQ(hardware_name(pool["class"]), "left");
   const auto answer = RawClient((*server)->port()).ask("POST", "/v2/models/skip/infer", R"({"inputs": [
     {"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 1, 1]}]})");
   EXPECT_EQ(answer.status, 200) << answer.body;
