@@ -178,12 +178,13 @@ std::string precision_text(const std::optional<PrecisionError>& error) {
   std::string text =
       fmt::format("error of {} against f32, {}:\n  plan           {}\n", precision_name(error->type),
                   counted(static_cast<uint64_t>(error->plan.samples), "sample"), line(error->plan));
-  if (error->unsplit.samples == 0) return text;
-  text += fmt::format("  unsplit model  {}\n", line(error->unsplit));
-  if (!error->explained())
-    text += "  " + painted(Ink::kRed, "NOT EXPLAINED") +
-            " by rounding: the plan's mean error is more than twice the unsplit model's\n";
-  return text;
+  const bool compared = error->unsplit.samples > 0;
+  if (compared) text += fmt::format("  unsplit model  {}\n", line(error->unsplit));
+  if (error->explained()) return text;
+  return text + "  " + painted(Ink::kRed, "NOT EXPLAINED") +
+         " by rounding: the plan's mean error is more than " +
+         (compared ? fmt::format("{} times the unsplit model's\n", error->allowed_times())
+                   : "64 roundings, or 5 % of the range\n");
 }
 
 std::string agreement_text(const OutputError& error) {

@@ -55,6 +55,10 @@ TEST(Precision, AnErrorIsExplainedUpToTwiceTheUnsplitModels) {
   EXPECT_TRUE(e.explained());
   e.plan.outputs[0].mean = 0.21;
   EXPECT_FALSE(e.explained());
+  e.roundings = 3;  // of a layer, by libtorch
+  EXPECT_TRUE(e.explained());
+  e.plan.outputs[0].mean = 0.61;
+  EXPECT_FALSE(e.explained());
   e.unsplit = {};  // the CPU does not have the type
   EXPECT_FALSE(e.explained()) << "a lost output looks so";
   e.plan.outputs[0].mean = 0.05;

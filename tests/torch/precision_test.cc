@@ -52,6 +52,7 @@ TEST(TorchPrecision, EachOpComputesInTheTypeOfItsKindOrOfItsInputs) {
   EXPECT_FALSE(narrow("Loop", {kNone, kNarrow}));
   EXPECT_TRUE(narrow("Multiply", {kNarrow, kNarrow}));
   EXPECT_FALSE(narrow("Multiply", {kNarrow, kNarrow}, true)) << "a square";
+  EXPECT_TRUE(narrow("MatMul", {kNarrow, kConstant}, true));
   EXPECT_TRUE(narrow("Add", {kNarrow, kWide}));
   EXPECT_FALSE(narrow("Add", {kWide, kConstant}));
   EXPECT_TRUE(narrow("Gather", {kConstant, kNone, kNone})) << "rows of a table";
@@ -94,6 +95,22 @@ TEST(TorchPrecision, LargeNumbersOfMasksStayNumbers) {
       std::make_shared<ov::op::v8::Softmax>(std::make_shared<ov::op::v1::Add>(scores, masked), 1);
   for (const Precision precision : {Precision::kBf16, Precision::kFp16})
     EXPECT_EQ(run(made, x, floats({0, 1}), precision), (std::vector<float>{1, 0}));
+}
+
+// Scales and variances beyond fp16's range, as trained models have them.
+TEST(TorchPrecision, ConstantsBeyondTheTypesRangeStayInFloat32) {
+  const auto x = std::make_shared<Parameter>(f32, ov::Shape{1, 2});
+  const auto up =
+      std::make_shared<ov::op::v1::Multiply>(x, Constant::create(f32, {}, std::vector<float>{1e6F}));
+  const auto down =
+      std::make_shared<ov::op::v1::Multiply>(up, Constant::create(f32, {}, std::vector<float>{1e-6F}));
+  EXPECT_THAT(run(down, x, floats({1, 0.5F}), Precision::kFp16),
+              testing::ElementsAre(testing::FloatNear(1, 1e-3F), testing::FloatNear(0.5F, 1e-3F)));
+  const auto of = [](float value) { return Constant::create(f32, {2}, std::vector<float>{value, value}); };
+  const auto normal =
+      std::make_shared<ov::op::v5::BatchNormInference>(x, of(1e3F), of(0), of(0), of(1e6F), 1e-5);
+  EXPECT_THAT(run(normal, x, floats({1, 0.5F}), Precision::kFp16),
+              testing::ElementsAre(testing::FloatNear(1, 1e-3F), testing::FloatNear(0.5F, 1e-3F)));
 }
 
 // 1001 is no number of bf16.

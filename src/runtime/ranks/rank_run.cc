@@ -297,6 +297,7 @@ class RankRunner {
   Status measure_precision(Precision type, const Samples& samples) {
     PrecisionError& error = record_.precision.emplace();
     error.type = type;
+    error.roundings = roundings_per_layer(problem_, plan_);
     HEDDLE_ASSIGN_OR_RETURN(error.unsplit, unsplit_error(*model_, type, samples, options_.run.decisions));
     for (int slot = 0; slot < slots_used(); ++slot)
       add_samples(error.plan, output_error(*problem_.graph, executor_->outputs(slot),

@@ -37,6 +37,15 @@ Precision narrowest_type(const Problem& problem, const Plan& plan) {
   return narrowest;
 }
 
+int roundings_per_layer(const Problem& problem, const Plan& plan) {
+  int most = 1;
+  for (const Segment& segment : plan.segments) {
+    const Backend* backend = find_backend(problem.cluster->device(segment.device).backend);
+    if (backend != nullptr) most = std::max(most, backend->roundings_per_layer());
+  }
+  return most;
+}
+
 Result<std::unique_ptr<RuntimeDevice>> open_in_float32(const Device& device) {
   return open_device(as_variant(device, {device.backend, Precision::kF32}));
 }
@@ -44,7 +53,7 @@ Result<std::unique_ptr<RuntimeDevice>> open_in_float32(const Device& device) {
 bool PrecisionError::explained() const {
   // Without the unsplit model's: as many roundings as a deep model adds up, and never what a lost output looks like.
   constexpr double kRoundings = 64, kMost = 0.05;
-  const double allowed = unsplit.samples > 0 ? 2 * unsplit.mean() + rounding_of(type)
+  const double allowed = unsplit.samples > 0 ? allowed_times() * unsplit.mean() + rounding_of(type)
                                              : std::min(kRoundings * rounding_of(type), kMost);
   return plan.mean() <= allowed;
 }
@@ -151,6 +160,7 @@ Json output_error_json(const OutputError& error) {
 Json precision_error_json(const PrecisionError& error) {
   Json json = {{"type", precision_name(error.type)}, {"plan", output_error_json(error.plan)}};
   if (error.unsplit.samples > 0) json["unsplit"] = output_error_json(error.unsplit);
+  json["roundings"] = error.roundings;
   json["explained"] = error.explained();
   return json;
 }
@@ -162,6 +172,7 @@ Result<PrecisionError> precision_error_from_json(const JsonCursor& cursor) {
   f.required("type", error.type, precision_from_name, "a type, such as bf16")
       .required("plan", error.plan, output_error_from_json)
       .optional("unsplit", error.unsplit, output_error_from_json)
+      .optional("roundings", error.roundings, 1, 100)
       .required("explained", ignored);
   HEDDLE_RETURN_IF_ERROR(f.finish());
   return error;

@@ -21,6 +21,7 @@ Status measure_precision(const Verification& v, Precision type, Executor& execut
   const DecisionRules& rules = v.decisions != nullptr ? *v.decisions : usual;
   PrecisionError& error = check.precision.emplace();
   error.type = type;
+  error.roundings = roundings_per_layer(*v.problem, *v.plan);
   HEDDLE_ASSIGN_OR_RETURN(error.plan,
                           executor_error(executor, *v.problem->graph, samples, rules, v.again.deadline));
   HEDDLE_ASSIGN_OR_RETURN(error.unsplit, unsplit_error(*v.model, type, samples, rules));

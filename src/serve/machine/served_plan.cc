@@ -270,8 +270,8 @@ Status verify_outputs(PlanRunner& runner, LocalModel& local, const PlanFile& fil
   const Precision type = narrowest_type(file.problem, file.plan);
   HEDDLE_ASSIGN_OR_RETURN(const SlotErrors errors, difference_from_unsplit(runner, local, type));
   const bool narrow = type != Precision::kF32;
-  const bool differs = narrow ? !PrecisionError{type, errors.plan, errors.unsplit}.explained()
-                              : errors.worst.largest > kMostSplitDifference;
+  const PrecisionError cost{type, errors.plan, errors.unsplit, roundings_per_layer(file.problem, file.plan)};
+  const bool differs = narrow ? !cost.explained() : errors.worst.largest > kMostSplitDifference;
   const auto largest = fmt::format(" by at most {:.2g} of the largest", errors.worst.largest);
   const auto rounding = fmt::format("{}: mean error {:.2g} of the range, on a random request",
                                     precision_name(type), errors.plan.mean());

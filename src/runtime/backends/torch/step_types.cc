@@ -6,6 +6,11 @@
 namespace heddle::torch_backend {
 namespace {
 
+double largest_of(DType type) {
+  return type == DType::kF16 ? static_cast<double>(std::numeric_limits<at::Half>::max())
+                             : static_cast<double>(std::numeric_limits<at::BFloat16>::max());
+}
+
 bool has(std::span<const std::string_view> types, std::string_view type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
@@ -67,12 +72,15 @@ DType narrow_dtype(Precision precision) {
 
 bool is_square(std::string_view type, int first, int second) { return type == "Multiply" && first == second; }
 
-bool computes_narrow(std::string_view type, std::span<const FloatInput> inputs, bool squares) {
+bool keeps_constants(std::string_view type) { return type == "BatchNormInference"; }
+
+bool computes_narrow(std::string_view type, std::span<const FloatInput> inputs, bool need_range) {
   const auto any = [&](FloatInput kind) {
     return std::find(inputs.begin(), inputs.end(), kind) != inputs.end();
   };
-  if (squares || has(kWide, type)) return false;
-  if (has(kNarrow, type) || any(FloatInput::kNarrow)) return true;
+  if (has(kNarrow, type)) return true;
+  if (need_range || has(kWide, type)) return false;
+  if (any(FloatInput::kNarrow)) return true;
   // Rows of a table are as narrow as a product's weights; numbers made from integers need not fit.
   return any(FloatInput::kConstant) && !any(FloatInput::kWide);
 }
@@ -94,17 +102,22 @@ WideValues wide_values_of(const Graph& graph) {
     for (const TensorId t : op.outputs)
       wide.tensors[t.index()] = !narrow && graph.tensor(t).dtype == DType::kF32;
     // A parameter that narrow ops read, too, is there in both types; it counts as the wide one.
-    for (const ParamId p : op.params) wide.params[p.index()] = wide.params[p.index()] || !narrow;
+    for (const ParamId p : op.params)
+      wide.params[p.index()] = wide.params[p.index()] || !narrow || keeps_constants(op.type);
   }
   return wide;
+}
+
+bool fits(const at::Tensor& constant, DType type) {
+  if (constant.scalar_type() != at::kFloat || constant.numel() == 0) return true;
+  const at::Tensor sizes = at::where(at::isfinite(constant), constant.abs(), at::zeros_like(constant));
+  return sizes.max().item<double>() <= largest_of(type);
 }
 
 at::Tensor in_type(const at::Tensor& tensor, DType type) {
   const at::ScalarType scalar = scalar_type(type);
   if (tensor.scalar_type() != at::kFloat || scalar == at::kFloat) return tensor.to(scalar);
-  const auto largest = scalar == at::kHalf ? static_cast<double>(std::numeric_limits<at::Half>::max())
-                                           : static_cast<double>(std::numeric_limits<at::BFloat16>::max());
-  return tensor.clamp(-largest, largest).to(scalar);
+  return tensor.clamp(-largest_of(type), largest_of(type)).to(scalar);
 }
 
 at::Tensor as_floats(const at::Tensor& tensor, DType type, bool on_cpu) {

@@ -21,9 +21,13 @@ enum class FloatInput : uint8_t { kNone, kConstant, kWide, kNarrow };  // kNone:
 
 // Whether the op computes in the narrow type. Always: convolutions, products, pooling, softmax and normalisations,
 // which add up in float32. Never: powers and exponentials, which leave float16's range, and kernels that ATen has in
-// float32 alone. `squares`: it multiplies a tensor by itself. Other ops are as narrow as the tensors that they read.
-// O(inputs).
-bool computes_narrow(std::string_view type, std::span<const FloatInput> inputs, bool squares);
+// float32 alone. Other ops are as narrow as the tensors that they read, unless they `need_range`: the product of a
+// tensor by itself, and ops with a constant beyond the type's range. O(inputs).
+bool computes_narrow(std::string_view type, std::span<const FloatInput> inputs, bool need_range);
+// Normalisations by running statistics, which keep their constants in float32: variances leave fp16's range.
+bool keeps_constants(std::string_view type);
+// Whether the type holds all finite numbers of the float32 constant.
+bool fits(const at::Tensor& constant, DType type);
 bool is_square(std::string_view type, int first, int second);  // of the op's first two inputs
 // The same for a whole model's graph, whose ops are OpenVINO's: what stays in float32. O(V + E).
 WideValues wide_values_of(const Graph& graph);

@@ -271,6 +271,8 @@ class TorchBackend final : public Backend {
   DType border_type(const Device& device) const override { return border_type_of(device); }
   bool narrows_parameters() const override { return true; }
   WideValues wide_values(const Graph& graph) const override { return torch_backend::wide_values_of(graph); }
+  // A convolution or product, its normalisation, and its activation.
+  int roundings_per_layer() const override { return 3; }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
     return open_torch_device(device);

@@ -178,11 +178,14 @@ void TorchProgram::choose_floats(const SegmentNode& node, Step& step) {
                : is_narrow_[v]         ? FloatInput::kNarrow
                                        : FloatInput::kWide;
   }
-  const bool squares = node.reads.size() == 2 && is_square(node.op.type, node.reads[0], node.reads[1]);
-  const bool narrow = computes_narrow(node.op.type, kinds, squares);
+  bool need_range = node.reads.size() == 2 && is_square(node.op.type, node.reads[0], node.reads[1]);
+  for (size_t i = 0; i < kinds.size() && !need_range; ++i)
+    need_range =
+        kinds[i] == FloatInput::kConstant && !fits(constants_[static_cast<size_t>(node.reads[i])], narrow_);
+  const bool narrow = computes_narrow(node.op.type, kinds, need_range);
   if (narrow) step.floats = narrow_;
   for (size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i] == FloatInput::kConstant && narrow) {
+    if (kinds[i] == FloatInput::kConstant && narrow && !keeps_constants(node.op.type)) {
       step.reads[i] = narrowed(node.reads[i]);
       if (device_.is_cpu()) step.casts.push_back(i);  // to the carrier
     }

@@ -138,6 +138,8 @@ class Backend {
   // Whether devices keep parameters in that type alone, not beside the model's own.
   virtual bool narrows_parameters() const { return false; }
   virtual WideValues wide_values(const Graph&) const { return {}; }
+  // How often a device of a narrower type rounds what OpenVINO fuses into one layer.
+  virtual int roundings_per_layer() const { return 1; }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
   // GPUs of this machine that the backend can open; empty without a driver.
   virtual GpuTopology gpus() const { return {}; }

@@ -20,6 +20,8 @@ class RuntimeDevice;
 
 // The type with the fewest significant bits that a segment of the plan computes in.
 Precision narrowest_type(const Problem& problem, const Plan& plan);
+// The most of the plan's devices (Backend::roundings_per_layer).
+int roundings_per_layer(const Problem& problem, const Plan& plan);
 // For ExecutorOptions::open: the device with its own engine, in float32.
 Result<std::unique_ptr<RuntimeDevice>> open_in_float32(const Device& device);
 // The largest relative error of rounding to the type: 2^-8 for bf16, 2^-11 for fp16 and tf32, 2^-24 for f32.
@@ -36,11 +38,14 @@ struct PrecisionError {
   OutputError plan;
   // Of the unsplit model in that type, by OpenVINO on the CPU; no samples if the CPU does not have the type.
   OutputError unsplit;
+  int roundings = 1;  // Backend::roundings_per_layer(), the largest of the plan's devices
 
-  // Does rounding at the plan's cuts explain its error? The unsplit model rounds at every layer already. A cut
-  // rounds once more, so the plan rounds at most twice as often as the unsplit model, and its mean error is at
-  // most twice as large, plus the rounding of the output itself.
+  // Does rounding explain the plan's error? The unsplit model rounds at every layer already, and the plan's devices
+  // `roundings` times. A cut rounds once more, so the plan rounds at most twice that often, and its mean error is at
+  // most that many times as large, plus the rounding of the output itself. Without the unsplit model's error: as much
+  // as 64 roundings, at most 0.05.
   bool explained() const;
+  int allowed_times() const { return 2 * roundings; }
 };
 
 // Every sample once through each of the executor's slots.
