@@ -98,7 +98,10 @@ TEST_F(AcceleratorsCli, AnAcceleratorHasOneTypeInAPlanAndItsParametersHaveIt) {
     for (const Json& param : plan_file["problem"]["graph"]["params"]) bytes += param["bytes"].get<double>();
     return bytes;
   };
-  EXPECT_EQ(memory("f32"), 2 * memory("bf16"));
+  // Statistics of normalisations stay in float32.
+  const double wide = memory("f32"), narrow = memory("bf16");
+  EXPECT_GT(narrow, wide / 2);
+  EXPECT_LT(narrow, 0.51 * wide);
 }
 
 TEST_F(AcceleratorsCli, TheTablesAreForPeopleAndTheFileStaysAClusterFile) {
