@@ -26,22 +26,18 @@ def run_of(steps: dict, name: str) -> dict | None:
     return step["files"].get("run", {}).get("run") if step and step["status"] == 0 else None
 
 
-def json_of(steps: dict, name: str):
-    """What the step printed; None without a result."""
-    step = steps.get(name)
+def printed(step: dict):
+    """The JSON that the step printed, however it ended; None if there is none."""
     try:
-        return json.loads(step["out"]) if step and step["status"] == 0 else None
+        return json.loads(step["out"])
     except json.JSONDecodeError:
         return None
 
 
-def printed(step: dict) -> dict:
-    """What the step printed, however it ended; empty if that is no object."""
-    try:
-        found = json.loads(step["out"])
-    except json.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
+def json_of(steps: dict, name: str):
+    """What the step printed; None without a result."""
+    step = steps.get(name)
+    return printed(step) if step and step["status"] == 0 else None
 
 
 def time_of(steps: dict, name: str) -> float | None:
@@ -86,7 +82,7 @@ def correctness(steps: dict):
     outputs = {name: run_of(steps, name) for name in steps if name.startswith("outputs ")}
     equal = sum(1 for run in outputs.values() if run and run["outputs_equal"])
     yield "outputs equal", f"{equal} of {len(outputs)} models", equal == len(outputs) if outputs else None
-    beside = [printed(step).get("outputs_equal") for name, step in steps.items()
+    beside = [(printed(step) or {}).get("outputs_equal") for name, step in steps.items()
               if name.startswith("torch ") and name != "torch tests"]
     yield "outputs equal to torch's", f"{beside.count(True)} of {len(beside)} models", \
         False if False in beside else None if None in beside or not beside else True

@@ -67,14 +67,7 @@ Result<RequestResult> CompiledPlan::run(std::span<const TensorView> inputs, cons
     const double start = std::max(step.start_us, 0.0), finish = std::max(step.finish_us, 0.0);
     record.steps.push_back({start, finish, finish - start, 0});
   }
-  for (const TensorView& output : executor_->outputs(0)) {
-    HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(output.dtype, output.shape));
-    std::memcpy(copy.data.get(), output.data, static_cast<size_t>(copy.bytes));
-    result.outputs.push_back(std::move(copy));
-  }
-  if (model_ != nullptr && !result.outputs.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(result.outputs, file_outputs(*model_, std::move(result.outputs)));
-  }
+  HEDDLE_ASSIGN_OR_RETURN(result.outputs, copied_outputs(*executor_, model_.get()));
   return result;
 }
 

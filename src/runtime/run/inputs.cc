@@ -164,6 +164,17 @@ Result<std::vector<TensorValue>> file_outputs(const Model& model, std::vector<Te
   return outputs;
 }
 
+Result<std::vector<TensorValue>> copied_outputs(const Executor& executor, const Model* model) {
+  std::vector<TensorValue> outputs;
+  for (const TensorView& output : executor.outputs(0)) {
+    HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(output.dtype, output.shape));
+    std::memcpy(copy.data.get(), output.data, static_cast<size_t>(copy.bytes));
+    outputs.push_back(std::move(copy));
+  }
+  if (model == nullptr || outputs.empty()) return outputs;
+  return file_outputs(*model, std::move(outputs));
+}
+
 Status check_outputs(std::span<const TensorView> outputs, std::span<const TensorValue> expected, double rtol,
                      double atol, OutputCheck& check) {
   if (outputs.size() != expected.size())

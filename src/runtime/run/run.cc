@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "heddle/base/quantiles.h"
 #include "heddle/graph/model.h"
@@ -57,7 +56,10 @@ class Runner {
       record_.steps[s].median_us = median_us(times);
       record_.steps[s].rel_spread = relative_spread(times);
     }
-    if (options_.tensors != nullptr) HEDDLE_RETURN_IF_ERROR(keep_tensors());
+    if (options_.tensors != nullptr) {
+      options_.tensors->inputs = inputs_;
+      HEDDLE_ASSIGN_OR_RETURN(options_.tensors->outputs, copied_outputs(*executor_, model_.get()));
+    }
     if (options_.verify && model_ && executor_->moves_data()) HEDDLE_RETURN_IF_ERROR(verify());
     return record_;
   }
@@ -176,19 +178,6 @@ class Runner {
     record_.repeats = static_cast<int>(record_.latencies_us.size());
     record_.measured_us = median_us(periods);
     show(shown);
-    return {};
-  }
-
-  Status keep_tensors() {
-    RunTensors& kept = *options_.tensors;
-    kept.inputs = inputs_;
-    for (const TensorView& output : executor_->outputs(0)) {
-      HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(output.dtype, output.shape));
-      std::memcpy(copy.data.get(), output.data, static_cast<size_t>(output.bytes));
-      kept.outputs.push_back(std::move(copy));
-    }
-    if (model_ == nullptr) return {};
-    HEDDLE_ASSIGN_OR_RETURN(kept.outputs, file_outputs(*model_, std::move(kept.outputs)));
     return {};
   }
 

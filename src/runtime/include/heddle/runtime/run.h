@@ -24,6 +24,7 @@
 
 namespace heddle {
 
+class Executor;
 class Model;
 
 // Sources of a run's inputs, by input name: a .npy file, an ONNX tensor (.pb) or a .ppm image ("" names the only
@@ -83,6 +84,8 @@ Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span
 // The outputs of the model's file from those of its graph: those whose size depends on data are cut to their
 // true shapes, which are left out (Model::sized_outputs()). Fails (internal) if a shape does not fit.
 Result<std::vector<TensorValue>> file_outputs(const Model& model, std::vector<TensorValue> outputs);
+// Copies of the outputs that a request has left in the executor's first slot: file_outputs() if there is a model.
+Result<std::vector<TensorValue>> copied_outputs(const Executor& executor, const Model* model);
 
 // Timing in turns: each round times the plan's requests and what they are compared with.
 struct RoundOptions {
